@@ -1,0 +1,86 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import { Scalar } from '@scalar/hono-api-reference'
+import { bodyLimit } from 'hono/body-limit'
+import { requestId } from 'hono/request-id'
+import { GatehouseError } from '../../lib/errors.ts'
+import { limits } from '../../lib/limits.ts'
+import type { Platform } from '../../lib/store/platform.ts'
+import { authenticate } from './auth.ts'
+import type { Env } from './env.ts'
+import { idempotency } from './idempotency.ts'
+import { fieldErrors, requireJson } from './input.ts'
+import { problem, toGatehouseError } from './problem.ts'
+import { decisionRoutes } from './routes/decisions.ts'
+import { historyRoutes } from './routes/history.ts'
+import { journalRoutes } from './routes/journal.ts'
+import { reviewRoutes } from './routes/review.ts'
+import { serviceRoutes } from './routes/service.ts'
+import { sessionRoutes } from './routes/sessions.ts'
+import { workerRoutes } from './routes/worker.ts'
+
+/** Where the API writes what went wrong on our side; one line a fault, with the request's id. */
+export type Log = (line: { level: 'error'; message: string; request_id: string; error: string }) => void
+
+/**
+ * @module
+ * The HTTP API (API.md) over a platform, free of any host: a Lambda adapter or a Node server calls its `fetch`.
+ */
+export const createApp = (platform: Platform, options: { version: string; log: Log }) => {
+  const app = new OpenAPIHono<Env>({
+    strict: false,
+    defaultHook: (result) => {
+      if (!result.success)
+        throw new GatehouseError('invalid_request', 'the request does not validate', {
+          errors: fieldErrors(result.error),
+        })
+    },
+  })
+
+  app.onError((error, c) => {
+    const told = toGatehouseError(error)
+    if (told.status >= 500) {
+      options.log({
+        level: 'error',
+        message: told.message,
+        request_id: c.get('requestId'),
+        error: error.stack ?? String(error),
+      })
+    }
+    return problem(c, told)
+  })
+  app.notFound((c) =>
+    problem(c, new GatehouseError('not_found', `there is no ${c.req.method} ${c.req.path}`)),
+  )
+
+  app.use(requestId({ limitLength: 128 }))
+  app.use(
+    bodyLimit({
+      maxSize: limits.body,
+      onError: () => {
+        throw new GatehouseError('payload_too_large', `a body may hold ${limits.body} bytes`)
+      },
+    }),
+  )
+  serviceRoutes(app, options.version)
+  app.use('/v1/*', authenticate(platform), requireJson, idempotency(platform))
+  app.use('/worker/v1/*', authenticate(platform), requireJson)
+  sessionRoutes(app, platform)
+  decisionRoutes(app, platform)
+  reviewRoutes(app, platform)
+  journalRoutes(app, platform)
+  historyRoutes(app, platform)
+  workerRoutes(app, platform)
+
+  app.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' })
+  app.doc31('/openapi.json', {
+    openapi: '3.1.0',
+    info: {
+      title: 'Gatehouse',
+      version: options.version,
+      description: 'A hosted backend for coding sessions.',
+    },
+    security: [{ token: [] }],
+  })
+  app.get('/docs', Scalar({ url: '/openapi.json', pageTitle: 'Gatehouse API' }))
+  return app
+}

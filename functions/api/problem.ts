@@ -1,0 +1,45 @@
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import type { Env } from './env.ts'
+import { problemSchema } from './schemas.ts'
+
+/** The answer to an error (RFC 9457). Says nothing internal: what is no GatehouseError reads `internal`. */
+export const problem = (c: Context<Env>, error: GatehouseError): Response => {
+  const { status, title } = errorCodes[error.code]
+  const body = problemSchema.parse({
+    type: `urn:gatehouse:problem:${error.code}`,
+    title,
+    status,
+    detail: error.message,
+    code: error.code,
+    request_id: c.get('requestId'),
+    ...(error.errors ? { errors: error.errors } : {}),
+    ...error.extra,
+  })
+  return c.body(JSON.stringify(body), status, {
+    'content-type': 'application/problem+json',
+    ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+  })
+}
+
+const httpCodes: Record<number, ErrorCode> = {
+  400: 'invalid_json',
+  404: 'not_found',
+  413: 'payload_too_large',
+  415: 'unsupported_media_type',
+}
+
+/** Turns whatever was thrown into the error that the caller is told; `internal` for what we did not foresee. */
+export const toGatehouseError = (error: unknown): GatehouseError => {
+  if (error instanceof GatehouseError) return error
+  if (error instanceof HTTPException) {
+    const code = httpCodes[error.status]
+    if (code) return new GatehouseError(code, error.message)
+  }
+  return new GatehouseError(
+    'internal',
+    'The request could not be handled; the request id finds it in the log.',
+    { cause: error },
+  )
+}

@@ -1,0 +1,139 @@
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import { streamSSE } from 'hono/streaming'
+import { GatehouseError } from '../../../lib/errors.ts'
+import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
+import { verifyJournal } from '../../../lib/journal/verify.ts'
+import { limits } from '../../../lib/limits.ts'
+import type { SessionItem } from '../../../lib/session/item.ts'
+import { carryOut } from '../../../lib/store/effects.ts'
+import type { Platform } from '../../../lib/store/platform.ts'
+import { person } from '../auth.ts'
+import type { Env } from '../env.ts'
+import { follow } from '../follow.ts'
+import { answers, problems } from '../openapi.ts'
+import { sessionParams } from '../schemas.ts'
+
+const after = z.coerce.number().int().min(-1)
+
+const events = createRoute({
+  method: 'get',
+  path: '/v1/sessions/{id}/events',
+  summary: 'Journal entries after a sequence, as a page or followed live',
+  description:
+    'With `Accept: text/event-stream` the answer follows the session until it ends; `Last-Event-ID` or `after` resumes.',
+  request: {
+    params: sessionParams,
+    query: z.object({
+      after: after.default(-1),
+      limit: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(limits.eventsPageSize.max)
+        .default(limits.eventsPageSize.default),
+      types: z.string().optional(),
+    }),
+  },
+  responses: {
+    200: {
+      description: 'A page; `next_after` goes into the next call’s `after`',
+      content: {
+        'application/json': {
+          schema: z.object({ data: z.array(entrySchema), next_after: z.number().int(), more: z.boolean() }),
+        },
+        'text/event-stream': { schema: z.string() },
+      },
+    },
+    ...problems,
+  },
+})
+
+const journal = createRoute({
+  method: 'get',
+  path: '/v1/sessions/{id}/journal',
+  summary: 'The whole journal, one entry a line',
+  request: { params: sessionParams, query: z.object({ branch: z.literal('main').optional() }) },
+  responses: { 200: { description: 'The journal as application/x-ndjson' }, ...problems },
+})
+
+const verify = createRoute({
+  method: 'get',
+  path: '/v1/sessions/{id}/journal/verify',
+  summary: 'Prove that the journal is unbroken and folds to the session',
+  request: { params: sessionParams },
+  responses: {
+    200: answers(
+      z.object({
+        ok: z.boolean(),
+        entries: z.number().int(),
+        head: headSchema,
+        problem: z.object({ sequence: z.number().int(), message: z.string() }).optional(),
+      }),
+      'The finding',
+    ),
+    ...problems,
+  },
+})
+
+const wanted = (types: string | undefined) => {
+  const names = types ? new Set(types.split(',').map((name) => name.trim())) : null
+  return (entry: Entry) => names === null || names.has(entry.type)
+}
+
+/** The cursor that a client resumes from; the header of a reconnecting stream wins over the query. */
+const cursor = (header: string | undefined, query: number): number => {
+  if (header === undefined || header === '') return query
+  const parsed = after.safeParse(header)
+  if (!parsed.success)
+    throw new GatehouseError('invalid_request', 'Last-Event-ID has to be the sequence of an entry')
+  return parsed.data
+}
+
+const requireWithin = (item: SessionItem, from: number): void => {
+  if (from > item.journal_head.sequence) {
+    const message = `the journal of ${item.id} ends at ${item.journal_head.sequence}; ${from} lies beyond it`
+    throw new GatehouseError('invalid_request', message, { errors: [{ path: 'after', message }] })
+  }
+}
+
+/** Reads the whole journal as it is when the item says that nothing is left to drain. */
+const readAll = async (platform: Platform, item: SessionItem): Promise<Entry[]> =>
+  platform.journals.after(item, -1, item.journal_head.sequence + 1)
+
+export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
+  // What an item still has in its outbox belongs to the journal: a reader never finds less than the session's head.
+  const load = async (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
+    carryOut(
+      platform,
+      await platform.sessions.require({ team: person(c.get('principal'), 'viewer').team, id }),
+    )
+
+  app.openapi(events, async (c) => {
+    const query = c.req.valid('query')
+    const item = await load(c, c.req.valid('param').id)
+    const from = cursor(c.req.header('last-event-id'), query.after)
+    requireWithin(item, from)
+    const matching = wanted(query.types)
+    if (/\btext\/event-stream\b/.test(c.req.header('accept') ?? '')) {
+      return streamSSE(c, (sse) => follow(platform, item, from, matching, sse))
+    }
+    const entries = await platform.journals.after(item, from, query.limit)
+    const last = entries.at(-1)?.sequence ?? from
+    return c.json(
+      { data: entries.filter(matching), next_after: last, more: last < item.journal_head.sequence },
+      200,
+    )
+  })
+
+  app.openapi(journal, async (c) => {
+    const item = await load(c, c.req.valid('param').id)
+    const bytes = ReadableStream.from(platform.journals.lines(item)).pipeThrough(new TextEncoderStream())
+    return c.body(bytes, 200, { 'content-type': 'application/x-ndjson' })
+  })
+
+  app.openapi(verify, async (c) => {
+    const item = await load(c, c.req.valid('param').id)
+    const entries = await readAll(platform, item)
+    return c.json(verifyJournal(entries, { head: item.journal_head, document: item.document }), 200)
+  })
+}

@@ -1,0 +1,120 @@
+import { z } from '@hono/zod-openapi'
+import { checkResultSchema, contractSchema } from '../../lib/contract/schema.ts'
+import { type ErrorCode, errorCodes } from '../../lib/errors.ts'
+import { idSchema } from '../../lib/ids.ts'
+import { headSchema } from '../../lib/journal/entry.ts'
+import { limits } from '../../lib/limits.ts'
+import { documentSchema, reviewIdentitySchema, statSchema } from '../../lib/session/document.ts'
+import { reviewBodySchema } from '../../lib/session/protocol.ts'
+
+const nothing = z.null()
+
+/** A session as the API shows it: the document, what a person is asked for, and the members that this version leaves empty. */
+export const sessionSchema = documentSchema
+  .extend({
+    workspace_path: nothing,
+    project: nothing,
+    project_kind: nothing,
+    existing_agent_id: nothing,
+    builder_draft: nothing,
+    built_agent: nothing,
+    agent_build_progress: nothing,
+    keep_workspace_on_failure: z.boolean(),
+    keep_workspace_on_cancel: z.boolean(),
+    model: nothing,
+    checkout_identity: nothing,
+    inputs_snapshot: nothing,
+    discussion_id: nothing,
+    discussion_constraints: z.array(z.string()),
+    resumed_from: nothing,
+    review_restored: z.boolean(),
+    browser: z.boolean(),
+    distributed: z.boolean(),
+    workers: z.array(z.string()),
+    pool_workers: z.array(z.string()),
+    placements: z.array(z.never()),
+    integrated_subtasks: z.array(z.never()),
+    repaired_locally: z.boolean(),
+    authored_by: z.array(z.string()),
+    event_cursor: z.number().int(),
+    until: nothing,
+    stopped: z.boolean(),
+    stop_reason: nothing,
+    needs_you: z
+      .object({ kind: z.enum(['contract', 'approval']), label: z.string(), gate_id: idSchema('gate') })
+      .nullable(),
+    version: z.number().int(),
+    journal_head: headSchema,
+    usage: z.object({
+      input_tokens: z.number().nullable(),
+      output_tokens: z.number().nullable(),
+      cost_usd: z.number().nullable(),
+    }),
+    compute: z.object({
+      status: z.enum(['none', 'starting', 'live', 'stopping', 'stopped']),
+      stopped_at: z.string().nullable(),
+    }),
+  })
+  .openapi('Session')
+export type SessionView = z.infer<typeof sessionSchema>
+
+export const reviewSchema = reviewIdentitySchema
+  .extend({
+    session_id: idSchema('ses'),
+    checks: z.array(checkResultSchema),
+    baseline: z.array(checkResultSchema),
+    stat: statSchema,
+    authored_by: z.array(z.string()),
+    finding: documentSchema.shape.no_change_finding,
+  })
+  .extend(reviewBodySchema.shape)
+  .openapi('Review')
+export type ReviewView = z.infer<typeof reviewSchema>
+
+const codes = Object.keys(errorCodes).filter((code): code is ErrorCode => code in errorCodes)
+
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.number().int(),
+    detail: z.string(),
+    code: z.enum(codes),
+    request_id: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    /** The session as it is now, where a decision came too late or named what has moved. */
+    session: sessionSchema.optional(),
+    /** The review as it is now, where an approval named an older one. */
+    review: reviewSchema.optional(),
+  })
+  .openapi('Problem')
+
+export const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(limits.pageSize.max).default(limits.pageSize.default),
+  cursor: z.string().min(1).max(256).optional(),
+})
+
+export const sessionParams = z.object({ id: idSchema('ses') })
+
+const comment = z.string().max(limits.reason)
+const steering = z
+  .string()
+  .trim()
+  .min(1)
+  .refine((text) => Buffer.byteLength(text) <= limits.steering, {
+    error: `has to be at most ${limits.steering} bytes`,
+  })
+
+export const confirmSchema = z.strictObject({
+  contract_hash: z.string().min(1),
+  contract: contractSchema.nullable().default(null),
+})
+export const reviseSchema = z.strictObject({ contract: contractSchema })
+export const approveSchema = z.strictObject({
+  review_id: idSchema('rev'),
+  delivery: z.strictObject({ kind: z.literal('branch') }).optional(),
+  comment: comment.nullable().default(null),
+})
+export const rejectSchema = z.strictObject({ review_id: idSchema('rev'), reason: comment.trim().min(1) })
+export const changesSchema = z.strictObject({ review_id: idSchema('rev'), text: steering })
+export const cancelSchema = z.strictObject({ reason: comment.nullable().default(null) })

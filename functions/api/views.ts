@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { type CheckResult, checkResultSchema } from '../../lib/contract/schema.ts'
+import { GatehouseError } from '../../lib/errors.ts'
+import { needsYou } from '../../lib/session/gates.ts'
+import type { SessionItem } from '../../lib/session/item.ts'
+import { reviewBodySchema } from '../../lib/session/protocol.ts'
+import { objectKey } from '../../lib/store/keys.ts'
+import type { Platform } from '../../lib/store/platform.ts'
+import type { ReviewView, SessionView } from './schemas.ts'
+
+const resultsSchema = z.array(checkResultSchema)
+
+/** Results with the heads and tails of their outputs, which the item itself doesn't hold. */
+export const withOutput = async (
+  platform: Platform,
+  item: SessionItem,
+  artifact: string | null,
+  results: CheckResult[],
+): Promise<CheckResult[]> => {
+  if (artifact === null) return results
+  const text = await platform.blobs.get(objectKey.artifact(item.team, item.id, artifact))
+  return text === null ? results : resultsSchema.parse(JSON.parse(text))
+}
+
+/** A session as a list shows it: without the outputs of its checks. */
+export const sessionView = (item: SessionItem): SessionView => {
+  const { document, runtime } = item
+  return {
+    ...document,
+    workspace_path: null,
+    project: null,
+    project_kind: null,
+    existing_agent_id: null,
+    builder_draft: null,
+    built_agent: null,
+    agent_build_progress: null,
+    keep_workspace_on_failure: false,
+    keep_workspace_on_cancel: false,
+    model: null,
+    checkout_identity: null,
+    inputs_snapshot: null,
+    discussion_id: null,
+    discussion_constraints: [],
+    resumed_from: null,
+    review_restored: false,
+    browser: false,
+    distributed: false,
+    workers: [],
+    pool_workers: [],
+    placements: [],
+    integrated_subtasks: [],
+    repaired_locally: false,
+    authored_by: [],
+    event_cursor: item.journal_head.sequence + 1,
+    until: null,
+    stopped: false,
+    stop_reason: null,
+    needs_you: needsYou(document),
+    version: item.version,
+    journal_head: item.journal_head,
+    usage: { input_tokens: null, output_tokens: null, cost_usd: document.cost_usd },
+    compute: { status: runtime.compute?.status ?? 'none', stopped_at: runtime.compute?.stopped_at ?? null },
+  }
+}
+
+/** A session as a call for that one session shows it. */
+export const fullSessionView = async (platform: Platform, item: SessionItem): Promise<SessionView> => {
+  const { document } = item
+  const [baseline, last] = await Promise.all([
+    withOutput(platform, item, document.baseline_artifact, document.baseline),
+    withOutput(platform, item, document.last_results_artifact, document.last_check_results),
+  ])
+  return { ...sessionView(item), baseline, last_check_results: last }
+}
+
+/** The review that an approval would bind. Throws `not_found` while there is none. */
+export const reviewView = async (platform: Platform, item: SessionItem): Promise<ReviewView> => {
+  const { document } = item
+  const { review_identity: identity, review_stat: stat, review_artifact: artifact } = document
+  if (!identity || !stat || !artifact)
+    throw new GatehouseError('not_found', `session ${item.id} has no review yet`)
+  const text = await platform.blobs.get(objectKey.artifact(item.team, item.id, artifact))
+  if (text === null) throw new GatehouseError('internal', 'the review’s content is missing')
+  const [checks, baseline] = await Promise.all([
+    withOutput(platform, item, document.last_results_artifact, document.last_check_results),
+    withOutput(platform, item, document.baseline_artifact, document.baseline),
+  ])
+  return {
+    ...identity,
+    session_id: item.id,
+    checks,
+    baseline,
+    stat,
+    authored_by: [],
+    finding: document.no_change_finding,
+    ...reviewBodySchema.parse(JSON.parse(text)),
+  }
+}

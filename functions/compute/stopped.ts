@@ -1,0 +1,34 @@
+import type { Change } from '../../lib/session/item.ts'
+import { transition } from '../../lib/store/effects.ts'
+import type { Platform } from '../../lib/store/platform.ts'
+
+/**
+ * Records that a worker's end was seen. When it had a command in hand, the parked step is told that its worker was
+ * lost, and the machine's Recover decides what follows. Harmless to repeat, and for a worker of an earlier launch.
+ */
+export const computeStopped = async (
+  platform: Platform,
+  stopped: { team: string; id: string; worker_id: string; reason: string },
+): Promise<void> => {
+  await transition(platform, stopped, (item): Change | null => {
+    const { compute, command, task, answers, lease } = item.runtime
+    if (!compute || compute.id !== stopped.worker_id || compute.status === 'stopped') return null
+    const lost = command && task
+    return {
+      actor: { kind: 'system', id: 'compute' },
+      facts: [{ type: 'compute_stopped', data: { compute_id: stopped.worker_id, reason: stopped.reason } }],
+      runtime: {
+        compute: { ...compute, status: 'stopped', stopped_at: new Date(platform.clock()).toISOString() },
+        lease: { ...lease, worker_id: null, expires_at: null },
+        ...(lost
+          ? {
+              answers: [
+                ...answers,
+                { ok: false as const, token: task.token, error: 'WorkerLost', cause: stopped.reason },
+              ],
+            }
+          : {}),
+      },
+    }
+  })
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { newSecret } from '../../lib/ids.ts'
+import { limits } from '../../lib/limits.ts'
+import { decide, dispatch, enterGate, plan, recover, settle } from '../../lib/session/handlers.ts'
+import type { Change, SessionItem } from '../../lib/session/item.ts'
+import { isTerminal, type Step, stepSchema } from '../../lib/session/states.ts'
+import { transition } from '../../lib/store/effects.ts'
+import type { Platform } from '../../lib/store/platform.ts'
+import { askForSlot, giveBackSlot } from '../../lib/store/queue.ts'
+import { computeStopped } from '../compute/stopped.ts'
+
+/** What the state machine sends: ids, the step, and for a parked step its token. */
+const stepEventSchema = z.object({
+  step: z.union([stepSchema, z.literal('Recover')]),
+  team: z.string(),
+  session_id: z.string(),
+  execution: z.string(),
+  task_token: z.string().optional(),
+  error: z.string().optional(),
+  cause: z.string().optional(),
+})
+type StepEvent = z.infer<typeof stepEventSchema>
+export type StepOutput = { next: string; note: string; wait?: number }
+
+const after = (item: SessionItem, note = ''): StepOutput => ({ next: item.document.step, note })
+
+/** Launches a worker for a command in hand; the launch can be repeated by the next dispatch, so its failure is a fault. */
+const launch = async (platform: Platform, item: SessionItem, workerId: string) => {
+  const token = newSecret()
+  await platform.tokens.add(
+    token,
+    { kind: 'worker', team: item.team, session_id: item.id, worker_id: workerId },
+    platform.clock() + limits.sessionTokenMs,
+  )
+  await platform.compute.launch({ id: workerId, team: item.team, session_id: item.id, token })
+}
+
+/** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
+const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
+  const id = { team: event.team, id: event.session_id }
+  let starts: string | null = null
+  let moved = false
+  const item = await transition(platform, id, (current): Change | null => {
+    starts = null
+    moved = current.document.step !== step || current.runtime.settled
+    if (moved) return null
+    if (step === 'Admit') {
+      const queued_at = current.runtime.queued_at ?? new Date(platform.clock()).toISOString()
+      return { actor: { kind: 'system', id: step }, facts: [], runtime: { task: { step, token }, queued_at } }
+    }
+    if (step === 'Confirm' || step === 'Review') return enterGate(current, step, token)
+    const { change, launch: needed } = dispatch(current, step, token, platform.clock())
+    starts = needed
+    return change
+  })
+  if (moved)
+    await platform.machine.answer({ ok: true, token, output: after(item, 'the session had moved on') })
+  else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
+  else if (starts) await launch(platform, item, starts)
+}
+
+const runSettle = async (platform: Platform, id: { team: string; id: string }): Promise<StepOutput> => {
+  const { runtime } = await platform.sessions.require(id)
+  if (runtime.compute && runtime.compute.status !== 'stopped') {
+    await platform.compute.stop(runtime.compute.id)
+    await computeStopped(platform, { ...id, worker_id: runtime.compute.id, reason: 'the session ended' })
+  }
+  const item = await transition(platform, id, (current) => (current.runtime.settled ? null : settle(current)))
+  await giveBackSlot(platform, id.team, id.id)
+  const { state, failure_kind, error, result_branch } = item.document
+  return {
+    next: state === 'failed' ? 'failed' : state,
+    note: (error ?? result_branch ?? failure_kind ?? '').slice(0, limits.stateOutput / 2),
+  }
+}
+
+const runHandler = async (platform: Platform, event: StepEvent, step: Step): Promise<StepOutput> => {
+  const id = { team: event.team, id: event.session_id }
+  if (step === 'Settle') return runSettle(platform, id)
+  let note = ''
+  const item = await transition(platform, id, (current): Change | null => {
+    if (current.document.step !== step) return null
+    if (step === 'Plan') return plan(current, platform.clock())
+    const decision = decide(current, platform.clock())
+    note = decision.note
+    return decision.change
+  })
+  return after(item, note)
+}
+
+/** The first fault is usually one lost worker, and is tried again at once. */
+const backoffSecs = (faults: number): number => (faults <= 1 ? 0 : 2 ** (faults - 1))
+
+const runRecover = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
+  const id = { team: event.team, id: event.session_id }
+  const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '' }
+  const before = await platform.sessions.require(id)
+  if (before.runtime.compute && before.runtime.compute.status !== 'stopped' && before.runtime.task) {
+    // The old worker goes first: two must never work on one session.
+    await platform.compute.stop(before.runtime.compute.id)
+    await computeStopped(platform, { ...id, worker_id: before.runtime.compute.id, reason: fault.error })
+  }
+  const item = await transition(platform, id, (current) =>
+    isTerminal(current.document.state) ? null : recover(current, { step: current.document.step, ...fault }),
+  )
+  return {
+    ...after(item, `${fault.error}: ${fault.cause}`.slice(0, 500)),
+    wait: backoffSecs(item.document.infra_failures),
+  }
+}
+
+/** The handler of every step of the machine: one validated transition each. */
+export const createStepHandler =
+  (platform: Platform) =>
+  async (input: unknown): Promise<StepOutput | null> => {
+    const event = stepEventSchema.parse(input)
+    if (event.step === 'Recover') return runRecover(platform, event)
+    if (event.task_token === undefined) return runHandler(platform, event, event.step)
+    await park(platform, event, event.step, event.task_token)
+    return null
+  }

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import type { Captures } from '../../lib/contract/capture.ts'
+import { evaluateContract, runSetup } from '../../lib/contract/evaluate.ts'
+import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
+import type { Command, Result } from '../../lib/session/protocol.ts'
+import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
+
+export type Evaluated =
+  | { ok: true; results: CheckResult[]; captures: Captures }
+  | { ok: false; failure: Result }
+
+const markOf = (command: Command, what: string): string =>
+  createHash('sha256').update(`${command.id} ${what}`).digest('hex').slice(0, 24)
+
+const place = (session: WorkerSession, command: Command, contract: Contract, tree: string, what: string) => ({
+  contract,
+  tree,
+  outputDirectory: outputFolder(session),
+  artifactPrefix: `${what}-${commandSuffix(command)}`,
+  env: session.env,
+  deadlineAt: deadlineOf(command),
+  now: Date.now,
+  marker: markOf(command, what),
+  signal: session.signal,
+})
+
+export const contractOf = (command: Command): Contract => {
+  if (!command.session.contract) throw new WorkerFault('the session has no contract')
+  return command.session.contract
+}
+
+/** Runs the contract's setup in a fresh tree; a command that fails there is nobody's verdict (API.md, `contract.setup`). */
+export const setUp = async (
+  session: WorkerSession,
+  command: Command,
+  tree: string,
+  what: string,
+): Promise<Result | null> => {
+  const contract = contractOf(command)
+  if (contract.setup.length === 0) return null
+  for (const line of contract.setup)
+    session.reporter.event({ type: 'setup_started', data: { command: line } })
+  const done = await runSetup(place(session, command, contract, tree, what))
+  await session.client.upload(done.artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
+  if (session.signal.aborted) throw new WorkerFault('stopped during setup')
+  if (done.ok) {
+    for (const line of contract.setup)
+      session.reporter.event({ type: 'setup_completed', data: { command: line, ok: true, output_tail: '' } })
+    return null
+  }
+  const { result } = done
+  session.reporter.event({
+    type: 'setup_completed',
+    data: { command: done.command, ok: false, output_tail: result.tail },
+  })
+  const how = result.ended === 'exited' ? `exited with ${result.exitCode}` : result.ended.replaceAll('_', ' ')
+  return {
+    outcome: 'failed',
+    failure_kind: 'configuration',
+    error: `setup command “${done.command.slice(0, 200)}” ${how}`,
+  }
+}
+
+/** Evaluates the contract in a tree, watched by its events; full outputs become artifacts. */
+export const evaluate = async (
+  session: WorkerSession,
+  command: Command,
+  options: { tree: string; what: string; phase: 'baseline' | 'gate' },
+): Promise<{ results: CheckResult[]; captures: Captures }> => {
+  const { results, artifacts, captures } = await evaluateContract({
+    ...place(session, command, contractOf(command), options.tree, options.what),
+    phase: options.phase,
+    captures: command.captures,
+    onCheckStarted: ({ name }) => session.reporter.event({ type: 'check_started', data: { name } }),
+    onCheckCompleted: (result) => session.reporter.event({ type: 'check_completed', data: { result } }),
+  })
+  if (session.signal.aborted) throw new WorkerFault('stopped during the checks')
+  await session.client.upload(artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
+  return { results, captures }
+}

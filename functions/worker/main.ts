@@ -1,0 +1,69 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { removeTree } from '../../lib/workspace/remove-tree.ts'
+import { createClient, Superseded } from './client.ts'
+import { createReporter } from './reporter.ts'
+import { runWorker } from './run.ts'
+import { createSession } from './session.ts'
+
+/** All that a worker is given at its launch. */
+const settings = z
+  .object({
+    GATEHOUSE_API: z.url(),
+    GATEHOUSE_WORKER_ID: z.string(),
+    GATEHOUSE_WORKER_TOKEN: z.string(),
+    GATEHOUSE_WORKER_HOME: z.string(),
+    /** Set where the launcher holds the worker's standard input open for as long as it lives. */
+    GATEHOUSE_EXIT_WITH_STDIN: z.literal('1').optional(),
+  })
+  .parse(process.env)
+
+const stop = new AbortController()
+const stopBecause = (reason: string) => stop.abort(new Superseded(reason))
+process.on('SIGTERM', () => stopBecause('terminated'))
+process.on('SIGINT', () => stopBecause('interrupted'))
+if (settings.GATEHOUSE_EXIT_WITH_STDIN) {
+  process.stdin
+    .on('end', () => stopBecause('the launcher is gone'))
+    .on('error', () => stopBecause('the launcher is gone'))
+  process.stdin.resume()
+}
+
+const client = createClient({
+  api: settings.GATEHOUSE_API,
+  token: settings.GATEHOUSE_WORKER_TOKEN,
+  signal: stop.signal,
+})
+const folder = join(settings.GATEHOUSE_WORKER_HOME, 'runs', settings.GATEHOUSE_WORKER_ID)
+let heartbeat: NodeJS.Timeout | undefined
+let exitCode = 0
+
+try {
+  // The first sign of life comes before any slow work.
+  const { heartbeat_ms } = await client.lease()
+  heartbeat = setInterval(() => {
+    client
+      .heartbeat()
+      .catch((error: unknown) => stopBecause(error instanceof Error ? error.message : String(error)))
+  }, heartbeat_ms)
+  await mkdir(folder, { recursive: true })
+  const session = await createSession({
+    home: settings.GATEHOUSE_WORKER_HOME,
+    folder,
+    workerId: settings.GATEHOUSE_WORKER_ID,
+    client,
+    reporter: createReporter(client.entries),
+    signal: stop.signal,
+  })
+  await runWorker(session)
+} catch (error) {
+  if (!(error instanceof Superseded) && !stop.signal.aborted) {
+    console.error(error)
+    exitCode = 1
+  }
+} finally {
+  clearInterval(heartbeat)
+  await removeTree(folder)
+}
+process.exit(exitCode)

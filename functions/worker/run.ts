@@ -1,0 +1,42 @@
+import { limits } from '../../lib/limits.ts'
+import type { Command, Result } from '../../lib/session/protocol.ts'
+import { isWorkerStep } from '../../lib/session/states.ts'
+import { Superseded } from './client.ts'
+import { code } from './commands/code.ts'
+import { baseline, draft, preflight, prepare } from './commands/define.ts'
+import { deliver, verify } from './commands/ship.ts'
+import { validate } from './commands/validate.ts'
+import type { WorkerSession } from './session.ts'
+
+const commands = {
+  Preflight: preflight,
+  Prepare: prepare,
+  Draft: draft,
+  Baseline: baseline,
+  Code: code,
+  Validate: validate,
+  Verify: verify,
+  Deliver: deliver,
+} as const
+
+const runCommand = async (session: WorkerSession, command: Command): Promise<Result> => {
+  if (!isWorkerStep(command.step)) return { outcome: 'fault', detail: `a worker has no step ${command.step}` }
+  try {
+    return await commands[command.step](session, command)
+  } catch (error) {
+    if (error instanceof Superseded || session.signal.aborted) throw error
+    const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    return { outcome: 'fault', detail: detail.slice(0, limits.reason) }
+  }
+}
+
+/** Takes the lease and does one command after another until it is told to stop or superseded. */
+export const runWorker = async (session: WorkerSession): Promise<void> => {
+  for (;;) {
+    const answer = await session.client.command()
+    if (answer.kind === 'stop') return
+    if (answer.kind === 'wait') continue
+    const result = await runCommand(session, answer.command)
+    await session.client.complete(answer.command.id, result, await session.reporter.drain())
+  }
+}

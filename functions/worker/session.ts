@@ -1,0 +1,99 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { limits } from '../../lib/limits.ts'
+import { childEnvironment } from '../../lib/process/environment.ts'
+import type { Command } from '../../lib/session/protocol.ts'
+import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
+import { fetchMirror } from '../../lib/workspace/mirror.ts'
+import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
+import { openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
+import type { Client } from './client.ts'
+import type { Reporter } from './reporter.ts'
+
+/** What went wrong around the work; the command is reported as a fault and may go well the next time. */
+export class WorkerFault extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'WorkerFault'
+  }
+}
+
+/** One worker's hold on its session: its folders, and the worktree once a command needed it. */
+export type WorkerSession = {
+  home: string
+  /** This launch's private folder. */
+  folder: string
+  workerId: string
+  client: Client
+  reporter: Reporter
+  signal: AbortSignal
+  env: Record<string, string>
+  workspace: Workspace | null
+  /** The tree in which the contract's setup has been run. */
+  setUp: boolean
+}
+
+export const createSession = async (
+  start: Omit<WorkerSession, 'workspace' | 'env' | 'setUp'>,
+): Promise<WorkerSession> => {
+  await mkdir(join(start.folder, 'output'), { recursive: true })
+  return {
+    ...start,
+    env: childEnvironment(process.env, {}, import.meta.dirname),
+    workspace: null,
+    setUp: false,
+  }
+}
+
+export const outputFolder = (session: WorkerSession): string => join(session.folder, 'output')
+
+export const repositoryOf = (command: Command): Repository =>
+  parseRepository(command.session.repo, { allowLocal: command.allow_local_repositories })
+
+/** Where a session's clock ends, in epoch milliseconds; null before the run has one. */
+export const deadlineOf = ({ session }: Command): number | null =>
+  session.deadline_at === null ? null : Date.parse(session.deadline_at)
+
+/** The mirror, brought up to date; a repository's own failure is returned, for preflight to name. */
+export const mirrorOf = async (
+  session: WorkerSession,
+  command: Command,
+): Promise<string | Failure<RepositoryProblem>> => {
+  const mirror = await fetchMirror({
+    home: session.home,
+    repository: repositoryOf(command),
+    signal: session.signal,
+  })
+  return mirror.ok ? mirror.directory : mirror
+}
+
+/** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
+export const workspaceOf = async (session: WorkerSession, command: Command): Promise<Workspace> => {
+  if (session.workspace) return session.workspace
+  const { start_commit: base, checkpoint } = command.session
+  if (base === null) throw new WorkerFault('the session has no start commit')
+  const mirror = await mirrorOf(session, command)
+  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
+  let bundle: string | null = null
+  if (command.bundle) {
+    bundle = join(session.folder, 'restored.bundle')
+    await session.client.download(command.bundle.url, bundle)
+  }
+  session.workspace = await openWorkspace({
+    run: join(session.folder, 'run'),
+    mirror,
+    base,
+    ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
+    signal: session.signal,
+  })
+  return session.workspace
+}
+
+/** The last part of an id: enough to keep names of one session's commands apart. */
+export const commandSuffix = (command: Command): string => command.id.slice(-8)
+
+/** How long a child may run when only the session's clock limits it. */
+export const timeLeft = (command: Command, now: number, most: number = limits.engineTimeoutMs): number => {
+  const deadline = deadlineOf(command)
+  return deadline === null ? most : Math.max(0, Math.min(most, deadline - now))
+}

@@ -1,0 +1,151 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { getRequestListener } from '@hono/node-server'
+import { z } from 'zod'
+import { createApp } from '../../functions/api/app.ts'
+import { computeStopped } from '../../functions/compute/stopped.ts'
+import { createStepHandler } from '../../functions/steps/handler.ts'
+import { sweep } from '../../functions/sweep/sweep.ts'
+import { buildDefinition } from '../../lib/machine/definition.ts'
+import { type Clients, connect, type ServiceSettings } from '../../lib/store/clients.ts'
+import { createPlatform, type Platform } from '../../lib/store/platform.ts'
+import { ensureTable } from '../../lib/store/table.ts'
+import { ensureAdminToken } from './admin-token.ts'
+import { bundleWorker } from './bundle.ts'
+import { startDynamoDb } from './dynamodb.ts'
+import { listenOnLoopback, stopServer } from './loopback.ts'
+import { startS3 } from './s3.ts'
+import { projectRoot } from './settings.ts'
+import { startStates } from './states/server.ts'
+import { startWorkers } from './workers.ts'
+
+const region = 'us-east-1'
+const names = { table: 'gatehouse', bucket: 'gatehouse', machine: 'gatehouse-session' } as const
+const stepFunctionArn = `arn:aws:lambda:${region}:000000000000:function:gatehouse-step`
+const sweepEveryMs = 60_000
+
+export type Stack = {
+  url: string
+  adminToken: string
+  platform: Platform
+  /** Addresses of the three services, as written to `endpoints.json`. */
+  endpoints: ServiceSettings
+  /** Stops everything that was started; sessions go on at the next start. */
+  close: () => Promise<void>
+}
+
+export type StackOptions = {
+  port: number
+  home: string
+  concurrency: number
+  /** Told of faults of ours; nothing that a caller did wrong. */
+  log: (line: string) => void
+  /** A seam for fault tests: is given the SDK clients before anything uses them. */
+  onClients?: (clients: Clients) => void
+}
+
+const versionOf = async (): Promise<string> =>
+  z
+    .object({ version: z.string() })
+    .parse(JSON.parse(await readFile(join(projectRoot, 'package.json'), 'utf8'))).version
+
+const writeEndpoints = async (file: string, endpoints: ServiceSettings): Promise<void> => {
+  await writeFile(`${file}.new`, `${JSON.stringify(endpoints, null, 2)}\n`)
+  await rename(`${file}.new`, file)
+}
+
+/** Starts the whole of Gatehouse in this process: the three services, the API, the step handlers, the sweep, and workers as children. */
+export const startStack = async (options: StackOptions): Promise<Stack> => {
+  const { home, log } = options
+  await mkdir(home, { recursive: true, mode: 0o700 })
+  const closers: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const one of closers.splice(0).reverse()) await one()
+  }
+  try {
+    const [dynamo, program, version] = await Promise.all([
+      startDynamoDb({ path: join(home, 'dynamodb') }),
+      bundleWorker(home),
+      versionOf(),
+    ])
+    closers.push(dynamo.close)
+    const s3 = await startS3({ directory: join(home, 's3'), bucket: names.bucket })
+    closers.push(s3.close)
+
+    // The machine calls the step handler, which needs the machine's address: it is there before the first call.
+    const handler = Promise.withResolvers<(event: unknown) => Promise<unknown>>()
+    const states = await startStates({
+      directory: join(home, 'states'),
+      region,
+      definitions: [{ name: names.machine, definition: buildDefinition(stepFunctionArn) }],
+      invoke: async (_functionArn, payload) => (await handler.promise)(payload),
+    })
+    closers.push(states.close)
+
+    const endpoints: ServiceSettings = {
+      dynamodb: dynamo.endpoint,
+      s3: s3.endpoint,
+      states: states.endpoint,
+      region,
+      table: names.table,
+      bucket: names.bucket,
+      state_machine_arn: states.stateMachineArns[names.machine] ?? '',
+    }
+    const clients = connect(endpoints, { accessKeyId: 'local', secretAccessKey: 'local' })
+    options.onClients?.(clients)
+    closers.push(async () => {
+      clients.dynamo.destroy()
+      clients.s3.destroy()
+      clients.sfn.destroy()
+    })
+    await ensureTable(clients.dynamo, names.table)
+
+    const address = { url: '' }
+    const workers = startWorkers({
+      program,
+      home,
+      api: () => address.url,
+      onStopped: ({ id, team, session_id, reason }) =>
+        computeStopped(platform, { team, id: session_id, worker_id: id, reason }).catch((error: unknown) =>
+          log(`worker ${id}: ${error}`),
+        ),
+    })
+    const platform = createPlatform({
+      clients,
+      settings: endpoints,
+      compute: workers,
+      policy: { allowLocalRepositories: true, concurrency: options.concurrency },
+    })
+    handler.resolve(createStepHandler(platform))
+    closers.push(workers.close)
+
+    const adminToken = await ensureAdminToken(join(home, 'admin-token'), platform.tokens)
+    const app = createApp(platform, { version, log: (line) => log(JSON.stringify(line)) })
+    const server = createServer(getRequestListener(app.fetch))
+    address.url = await listenOnLoopback(server, options.port)
+    closers.push(() => stopServer(server))
+    await writeEndpoints(join(home, 'endpoints.json'), endpoints)
+
+    let sweeping: Promise<void> = Promise.resolve()
+    const runSweep = (all: boolean) => {
+      sweeping = sweeping
+        .then(() => sweep(platform, { all }))
+        .then(({ faults }) => {
+          for (const { id, error } of faults)
+            log(`sweep of ${id}: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
+        })
+        .catch((error: unknown) => log(`sweep: ${error}`))
+    }
+    runSweep(true)
+    const timer = setInterval(() => runSweep(false), sweepEveryMs)
+    closers.push(async () => {
+      clearInterval(timer)
+      await sweeping
+    })
+    return { url: address.url, adminToken, platform, endpoints, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}

@@ -1,0 +1,53 @@
+import { appendFile } from 'node:fs/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
+
+/**
+ * A file of lines that only grows. Lines reach the disk in the order they were appended; those of one turn of the
+ * event loop share a write.
+ */
+export class AppendFile {
+  readonly path: string
+  #pending: string[] = []
+  #writing: Promise<void> | undefined
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  /** Takes one line without its line end; returns at once. */
+  append(line: string): void {
+    this.#pending.push(`${line}\n`)
+    this.#start()
+  }
+
+  /** Resolves when every line appended so far is in the file; rejects when they could not be written (kept for retry). */
+  async flushed(): Promise<void> {
+    while (this.#pending.length > 0 || this.#writing) await this.#start()
+  }
+
+  #start(): Promise<void> {
+    if (this.#writing) return this.#writing
+    const writing = this.#drain()
+    // Whoever needs the lines on disk awaits flushed(); an append alone must not bring the process down.
+    writing.catch(() => {})
+    this.#writing = writing
+    return writing
+  }
+
+  async #drain(): Promise<void> {
+    await nextTick()
+    let lines: string[] = []
+    try {
+      while (this.#pending.length > 0) {
+        lines = this.#pending
+        this.#pending = []
+        await appendFile(this.path, lines.join(''))
+      }
+    } catch (error) {
+      this.#pending = [...lines, ...this.#pending]
+      throw error
+    } finally {
+      this.#writing = undefined
+    }
+  }
+}

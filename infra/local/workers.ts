@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { childEnvironment } from '../../lib/process/environment.ts'
+import { workerMark } from '../../lib/process/live.ts'
+import { killMarked } from '../../lib/process/run.ts'
+import type { Compute } from '../../lib/store/platform.ts'
+import { projectRoot } from './settings.ts'
+
+/** TERM to KILL for a worker, which ends its own children first. */
+const graceMs = 5_000
+
+export type Workers = Compute & {
+  /** Ends every worker; resolves when none is left. */
+  close: () => Promise<void>
+}
+
+/**
+ * Workers as child processes, each in a group of its own, with nothing of our environment but what any child gets. A
+ * worker whose standard input ends knows that we are gone and ends itself. `onStopped` is told of every end.
+ */
+export const startWorkers = (options: {
+  program: string
+  home: string
+  api: () => string
+  onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
+}): Workers => {
+  const running = new Map<string, { child: ChildProcess; ended: Promise<void> }>()
+  let closing = false
+  const logs = join(options.home, 'logs')
+  mkdirSync(logs, { recursive: true })
+
+  const stop = async (id: string): Promise<void> => {
+    const worker = running.get(id)
+    if (worker) {
+      worker.child.kill('SIGTERM')
+      const patience = new AbortController()
+      await Promise.race([
+        worker.ended,
+        sleep(graceMs, undefined, { signal: patience.signal }).catch(() => {}),
+      ])
+      patience.abort()
+      if (running.has(id)) worker.child.kill('SIGKILL')
+      await worker.ended
+    }
+    // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
+    await killMarked(id)
+  }
+
+  return {
+    launch: async ({ id, team, session_id, token }) => {
+      if (closing) throw new Error('the stack is stopping')
+      const log = openSync(join(logs, `${session_id}.log`), 'a')
+      const child = spawn(process.execPath, [options.program], {
+        detached: true,
+        stdio: ['pipe', log, log],
+        env: childEnvironment(
+          process.env,
+          {
+            [workerMark]: id,
+            GATEHOUSE_API: options.api(),
+            GATEHOUSE_WORKER_ID: id,
+            GATEHOUSE_WORKER_TOKEN: token,
+            GATEHOUSE_WORKER_HOME: join(options.home, 'worker'),
+            GATEHOUSE_EXIT_WITH_STDIN: '1',
+          },
+          projectRoot,
+        ),
+      })
+      closeSync(log)
+      const { promise: ended, resolve } = Promise.withResolvers<void>()
+      running.set(id, { child, ended })
+      const onEnd = async (reason: string) => {
+        await killMarked(id)
+        running.delete(id)
+        resolve()
+        // While the stack stops, nobody is left to write to; the next start finds the worker gone.
+        if (!closing) await options.onStopped({ id, team, session_id, reason })
+      }
+      child.once('error', (error) => void onEnd(error.message))
+      child.once('exit', (code, signal) => void onEnd(signal ?? `exit ${code}`))
+      child.stdin?.on('error', () => {})
+    },
+    running: async (id) => running.has(id),
+    stop,
+    close: async () => {
+      closing = true
+      await Promise.all([...running.keys()].map(stop))
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import type { CheckResult } from './schema.ts'
+
+/** What an evaluation as a whole says. */
+export type Summary = {
+  /** Every gating check passed, and there is one. */
+  green: boolean
+  /** Every gating check gave a verdict on the work; otherwise a red one is not the work's fault alone. */
+  measured: boolean
+  /** A gating check got no verdict because the session's time ran out. */
+  starved: boolean
+  /** Names of the failed and the flaky ones. */
+  failed: string[]
+  /** Names of those that could not run. */
+  notRun: string[]
+}
+
+/** Folds the results of one evaluation; captures are no part of it. */
+export const summarise = (results: readonly CheckResult[]): Summary => {
+  const gating = results.filter((result) => result.verdict !== 'captured')
+  const notRun = gating.filter((result) => result.verdict === 'could_not_run')
+  const failed = gating.filter((result) => result.verdict === 'failed' || result.verdict === 'flaky')
+  return {
+    green: gating.length > 0 && gating.every((result) => result.verdict === 'passed'),
+    measured: gating.length > 0 && notRun.length === 0,
+    starved: notRun.some((result) => result.deadline_clamped),
+    failed: failed.map((result) => result.name),
+    notRun: notRun.map((result) => result.name),
+  }
+}
+
+/**
+ * Whether a baseline shows that the contract gates nothing: all that has a verdict on the untouched tree
+ * passed there already (spec/coder-session.md 5.3). Captures and differential checks have none and count
+ * neither way; a contract that holds nothing else is not called empty.
+ */
+export const gatesNothing = (baseline: readonly CheckResult[]): boolean => {
+  const judged = baseline.filter((result) => result.verdict !== 'captured')
+  return judged.length > 0 && judged.every((result) => result.verdict === 'passed')
+}

@@ -1,0 +1,74 @@
+/** Every limit of the product, each written once. Sizes are bytes and durations milliseconds unless a name says otherwise. */
+export const limits = {
+  body: 1_000_000,
+  intent: 16 * 1024,
+  steering: 16 * 1024,
+  contract: 64 * 1024,
+  reason: 4096,
+  labels: 16,
+  labelText: 256,
+  idempotencyKey: 128,
+  pageSize: { default: 25, max: 100 },
+  eventsPageSize: { default: 100, max: 1000 },
+
+  checks: 32,
+  setupCommands: 16,
+  protectPatterns: 64,
+  checkName: 128,
+  command: 8192,
+  checkRuns: 10,
+  /** spec/coder-session.md 5.4: a check's own ceiling, its default and the operator's maximum. */
+  checkTimeoutSecs: { default: 120, max: 600 },
+  setupTimeoutMs: 600_000,
+
+  /** Head and tail of a check's output kept in its result; the full text is an artifact. */
+  outputHead: 2048,
+  outputTail: 4096,
+  /** The most of one command's output that is kept as an artifact; the middle of a longer one is left out and counted. */
+  artifact: 16 * 1024 * 1024,
+
+  /** spec/coder-session.md 8. */
+  iterations: { default: 8, max: 100 },
+  wallSecs: { default: 3600, max: 86_400 },
+  repairInvokes: { default: 2, max: 20 },
+  transientRetries: { default: 1, max: 10 },
+  engineTimeoutMs: 3_600_000,
+  /** What an engine is told in one iteration. */
+  prompt: 256 * 1024,
+
+  /** spec/workflow-state.md C.3. */
+  consecutiveFailures: 3,
+  infraFailures: 5,
+  preflightRetries: 3,
+  checkpointResumes: 3,
+
+  gateMs: 7 * 24 * 3600_000,
+  leaseMs: 30_000,
+  heartbeatMs: 5_000,
+  /** How long a worker step may go without a heartbeat, its launch included. */
+  taskHeartbeatSecs: 120,
+  /** TERM to KILL for a child's process group. */
+  killGraceMs: 2_000,
+  commandPollMs: 20_000,
+
+  /** The most of a git command's output that is held in memory. */
+  gitOutput: 256 * 1024 * 1024,
+  gitTimeoutMs: 300_000,
+  /** A fetch or push of a large repository. */
+  gitRemoteTimeoutMs: 1_800_000,
+  /** Paths named in one preflight problem; the others are counted. */
+  namedPaths: 20,
+
+  journalEntry: 64 * 1024,
+  journalBatch: { entries: 200, bytes: 128 * 1024 },
+  approvalPatch: 512 * 1024,
+  reviewedPaths: 2000,
+  stateOutput: 2048,
+  subject: 72,
+
+  sessionTokenMs: 24 * 3600_000,
+  idempotencyTtlMs: 24 * 3600_000,
+  idempotencyLeaseMs: 60_000,
+  presignSecs: 900,
+  ssePingMs: 15_000,
+} as const

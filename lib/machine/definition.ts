@@ -1,0 +1,147 @@
+import { limits } from '../limits.ts'
+import { successors } from '../session/lifecycle.ts'
+import { parks, type Step, stepSchema, steps } from '../session/states.ts'
+
+/** Placeholder for the step function's ARN; the deployment substitutes it. */
+export const stepFunctionPlaceholder = `\${StepFunctionArn}`
+
+/** Steps and helper states of the machine, in Amazon States Language. */
+type State = Record<string, unknown> & { Type: string }
+export type Definition = {
+  Comment: string
+  StartAt: string
+  TimeoutSeconds: number
+  States: Record<string, State>
+}
+
+/** States that are not steps of the lifecycle: where an execution enters, recovers and ends. */
+export const helperStates = {
+  resume: 'Resume',
+  recover: 'Recover',
+  backOff: 'Back off',
+  ended: 'Ended?',
+  done: 'Done',
+  failed: 'Failed',
+} as const
+
+const afterState = (step: Step) => `After ${step}`
+const daySecs = 86_400
+
+/** Faults of Lambda itself; the same invocation may simply be made again. */
+const lambdaRetry = [
+  {
+    ErrorEquals: [
+      'Lambda.ServiceException',
+      'Lambda.AWSLambdaException',
+      'Lambda.SdkClientException',
+      'Lambda.TooManyRequestsException',
+    ],
+    IntervalSeconds: 1,
+    MaxAttempts: 4,
+    BackoffRate: 2,
+  },
+]
+
+const persistently = { ErrorEquals: ['States.ALL'], IntervalSeconds: 2, MaxAttempts: 5, BackoffRate: 2 }
+
+const payload = (step: string) => ({
+  step,
+  'team.$': '$.team',
+  'session_id.$': '$.session_id',
+  'execution.$': '$$.Execution.Id',
+})
+
+/** How long a step may take: a gate until its deadline, work as long as a run can be, a handler a minute. */
+const timeLimits = (step: Step) => {
+  switch (steps[step].kind) {
+    case 'gate':
+      return { TimeoutSeconds: Math.ceil(limits.gateMs / 1000) }
+    case 'admission':
+      return { TimeoutSeconds: 30 * daySecs }
+    case 'worker':
+      return { TimeoutSeconds: limits.wallSecs.max + 2 * 3600, HeartbeatSeconds: limits.taskHeartbeatSecs }
+    case 'handler':
+      return { TimeoutSeconds: 60 }
+  }
+}
+
+const task = (step: Step, functionArn: string): State => ({
+  Type: 'Task',
+  Comment: steps[step].purpose,
+  Resource: parks(step)
+    ? 'arn:aws:states:::lambda:invoke.waitForTaskToken'
+    : 'arn:aws:states:::lambda:invoke',
+  Parameters: {
+    FunctionName: functionArn,
+    Payload: { ...payload(step), ...(parks(step) ? { 'task_token.$': '$$.Task.Token' } : {}) },
+  },
+  ...(parks(step) ? {} : { ResultSelector: { 'next.$': '$.Payload.next', 'note.$': '$.Payload.note' } }),
+  ResultPath: '$.last',
+  ...timeLimits(step),
+  // Settle has no work to recover: it is tried again, and what it could not end is left to the sweep.
+  ...(step === 'Settle'
+    ? { Retry: [...lambdaRetry, persistently] }
+    : {
+        Retry: lambdaRetry,
+        Catch: [{ ErrorEquals: ['States.ALL'], ResultPath: '$.fault', Next: helperStates.recover }],
+      }),
+  Next: step === 'Settle' ? helperStates.ended : afterState(step),
+})
+
+const goTo = (step: Step) => ({ Variable: '$.last.next', StringEquals: step, Next: step })
+
+const choice = (step: Step): State => ({
+  Type: 'Choice',
+  Choices: successors(step).map(goTo),
+  // The session moved on without this execution's knowledge, for example by a cancel: go where it is.
+  Default: helperStates.resume,
+})
+
+/**
+ * The machine of one session attempt (DESIGN 2), plain Amazon States Language built from the lifecycle. Its payload is
+ * ids and one short note, whatever the session does.
+ */
+export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): Definition => {
+  const States: Record<string, State> = {}
+  for (const step of stepSchema.options) {
+    States[step] = task(step, functionArn)
+    if (step !== 'Settle') States[afterState(step)] = choice(step)
+  }
+  States[helperStates.recover] = {
+    Type: 'Task',
+    Comment: 'Classify a fault; run the step again from the last checkpoint, or fail',
+    Resource: 'arn:aws:states:::lambda:invoke',
+    Parameters: {
+      FunctionName: functionArn,
+      Payload: { ...payload(helperStates.recover), 'error.$': '$.fault.Error', 'cause.$': '$.fault.Cause' },
+    },
+    ResultSelector: { 'next.$': '$.Payload.next', 'note.$': '$.Payload.note', 'wait.$': '$.Payload.wait' },
+    ResultPath: '$.last',
+    TimeoutSeconds: 60,
+    Retry: [
+      ...lambdaRetry,
+      { ErrorEquals: ['States.ALL'], IntervalSeconds: 2, MaxAttempts: 5, BackoffRate: 2 },
+    ],
+    Next: helperStates.backOff,
+  }
+  States[helperStates.backOff] = { Type: 'Wait', SecondsPath: '$.last.wait', Next: helperStates.resume }
+  States[helperStates.resume] = {
+    Type: 'Choice',
+    Comment: 'Go to the step at which the session is',
+    Choices: stepSchema.options.map(goTo),
+    Default: helperStates.failed,
+  }
+  States[helperStates.ended] = {
+    Type: 'Choice',
+    Choices: [{ Variable: '$.last.next', StringEquals: 'failed', Next: helperStates.failed }],
+    Default: helperStates.done,
+  }
+  States[helperStates.done] = { Type: 'Succeed' }
+  States[helperStates.failed] = { Type: 'Fail', ErrorPath: '$.last.next', CausePath: '$.last.note' }
+  return {
+    Comment: 'Gatehouse: one attempt of one coding session',
+    StartAt: 'Admit',
+    TimeoutSeconds: 60 * daySecs,
+    States,
+  }
+}

@@ -1,0 +1,162 @@
+import { z } from 'zod'
+import { type Actor, chain, emptyHead, type Head, headSchema, toLine } from '../journal/entry.ts'
+import { type Fact, isRecord } from '../journal/facts.ts'
+import { foldRecord } from '../journal/fold.ts'
+import { limits } from '../limits.ts'
+import { type Document, documentSchema } from './document.ts'
+import { isTerminal, isWorkerStep, stepSchema } from './states.ts'
+
+const time = z.iso.datetime({ precision: 3 })
+
+/** What the machine is told when a parked step ends; its JSON is the step's output in the console. */
+export const taskOutputSchema = z.strictObject({ next: z.string(), note: z.string() })
+
+/** An answer that a parked step still has to get; it stays here until Step Functions has taken it. */
+export const taskAnswerSchema = z.discriminatedUnion('ok', [
+  z.strictObject({ ok: z.literal(true), token: z.string(), output: taskOutputSchema }),
+  z.strictObject({ ok: z.literal(false), token: z.string(), error: z.string(), cause: z.string() }),
+])
+export type TaskAnswer = z.infer<typeof taskAnswerSchema>
+
+/** The life of one worker; `stopped_at` is when its end was seen, not when it was asked for. */
+export const computeSchema = z.strictObject({
+  id: z.string(),
+  status: z.enum(['starting', 'live', 'stopping', 'stopped']),
+  started_at: time,
+  stopped_at: time.nullable(),
+})
+
+/** The part of the item that a replay can't know: executions, tokens, leases. */
+export const runtimeSchema = z.strictObject({
+  attempt: z.number().int(),
+  execution_arn: z.string().nullable(),
+  start_pending: z.boolean(),
+  task: z.strictObject({ step: stepSchema, token: z.string() }).nullable(),
+  command: z.strictObject({ id: z.string(), step: stepSchema, issued_at: time }).nullable(),
+  last_command_id: z.string().nullable(),
+  last_batch_id: z.string().nullable(),
+  lease: z.strictObject({
+    epoch: z.number().int(),
+    worker_id: z.string().nullable(),
+    expires_at: time.nullable(),
+  }),
+  compute: computeSchema.nullable(),
+  answers: z.array(taskAnswerSchema),
+  /** When a waiting session asked for a slot; its place in the queue. */
+  queued_at: time.nullable(),
+  settled: z.boolean(),
+})
+export type Runtime = z.infer<typeof runtimeSchema>
+
+/**
+ * The session item: what is true now. `revision` guards every write, `version` counts the document's changes (the
+ * ETag), `outbox` holds journal lines that were decided with a write and are still to reach S3.
+ */
+export const sessionItemSchema = z.strictObject({
+  team: z.string(),
+  id: z.string(),
+  revision: z.number().int(),
+  version: z.number().int(),
+  document: documentSchema,
+  journal_head: headSchema,
+  outbox: z.array(z.strictObject({ sequence: z.number().int(), line: z.string() })),
+  runtime: runtimeSchema,
+})
+export type SessionItem = z.infer<typeof sessionItemSchema>
+
+/**
+ * What a decision wants written: facts for the journal (which alone change the document), runtime members, and the
+ * last sequence of the outbox that has reached the journal.
+ */
+export type Change = { actor: Actor; facts: readonly Fact[]; runtime?: Partial<Runtime>; drained?: number }
+
+const freshRuntime: Runtime = {
+  attempt: 1,
+  execution_arn: null,
+  start_pending: true,
+  task: null,
+  command: null,
+  last_command_id: null,
+  last_batch_id: null,
+  lease: { epoch: 0, worker_id: null, expires_at: null },
+  compute: null,
+  answers: [],
+  queued_at: null,
+  settled: false,
+}
+
+const fold = (document: Document | null, facts: readonly Fact[], time: string): Document => {
+  let folded = document
+  for (const fact of facts) if (isRecord(fact)) folded = foldRecord(folded, fact, time)
+  if (!folded) throw new TypeError('a session starts with session_created')
+  return folded
+}
+
+const written = (
+  identity: { team: string; id: string },
+  before: {
+    revision: number
+    version: number
+    document: Document | null
+    head: Head
+    outbox: SessionItem['outbox']
+  },
+  change: Change,
+  runtime: Runtime,
+  time: string,
+): SessionItem => {
+  const { entries, head } = chain(before.head, change.facts, {
+    sessionId: identity.id,
+    time,
+    actor: change.actor,
+  })
+  return {
+    ...identity,
+    revision: before.revision + 1,
+    version: before.version + (change.facts.some(isRecord) ? 1 : 0),
+    document: fold(before.document, change.facts, time),
+    journal_head: head,
+    outbox: [
+      ...before.outbox,
+      ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
+    ],
+    runtime: { ...runtime, ...change.runtime },
+  }
+}
+
+/** The item of a new session. */
+export const createItem = (
+  identity: { team: string; id: string },
+  change: Change,
+  time: string,
+): SessionItem =>
+  written(
+    identity,
+    { revision: 0, version: 0, document: null, head: emptyHead, outbox: [] },
+    change,
+    freshRuntime,
+    time,
+  )
+
+/** The item after a change: the document is the fold of the change's records, so journal and item can't disagree. */
+export const changeItem = (item: SessionItem, change: Change, time: string): SessionItem =>
+  written({ team: item.team, id: item.id }, { ...item, head: item.journal_head }, change, item.runtime, time)
+
+const soon = (now: number, ms: number) => new Date(now + ms).toISOString()
+
+/** How long a handler step or an unanswered token may take before the sweep looks after it. */
+const repairAfterMs = 30_000
+
+/** When the sweep has to look at a session next; null once nothing about it can be left half-done. */
+export const dueAt = (item: SessionItem, now: number): string | null => {
+  const { document, runtime, outbox } = item
+  const due: string[] = []
+  if (outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending)
+    due.push(soon(now, repairAfterMs))
+  if (runtime.settled) return due[0] ?? null
+  if (document.gate) due.push(document.gate.deadline_at)
+  else if (isTerminal(document.state) || document.step !== 'Admit' || runtime.queued_at === null)
+    due.push(soon(now, isWorkerStep(document.step) ? limits.leaseMs * 2 : repairAfterMs * 2))
+  else due.push(soon(now, repairAfterMs * 10))
+  return due.sort()[0] ?? null
+}

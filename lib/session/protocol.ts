@@ -1,0 +1,187 @@
+import { z } from 'zod'
+import { capturesSchema } from '../contract/capture.ts'
+import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { eventFactSchema } from '../journal/facts.ts'
+import { limits } from '../limits.ts'
+import { checkpointSchema, documentSchema, findingSchema, statSchema } from './document.ts'
+import { failureKindSchema, type StepOfKind, stepSchema } from './states.ts'
+
+/** The worker protocol (API.md): every body carries the session's lease epoch; an older one is refused as superseded. */
+const epoch = z.number().int().min(1)
+const sha = z.string().regex(/^[0-9a-f]{40,64}$/)
+const results = z.array(checkResultSchema).max(limits.checks + 2)
+
+export const leaseRequestSchema = z.strictObject({})
+export const leaseSchema = z.strictObject({
+  session_id: z.string(),
+  epoch,
+  expires_at: z.string(),
+  heartbeat_ms: z.number().int(),
+})
+
+const download = z.strictObject({ url: z.string() })
+
+/** What a command says about the session; everything a worker needs and nothing it has to remember. */
+export const commandSchema = z.strictObject({
+  id: z.string(),
+  step: stepSchema,
+  session: documentSchema.pick({
+    id: true,
+    repo: true,
+    intent: true,
+    requested_base: true,
+    start_commit: true,
+    engine: true,
+    engine_command: true,
+    verify: true,
+    contract: true,
+    contract_hash: true,
+    contract_provenance: true,
+    iterations: true,
+    max_iterations: true,
+    deadline_at: true,
+    checkpoint: true,
+    steering_messages: true,
+    created_at: true,
+    review_identity: true,
+    delivery: true,
+  }),
+  allow_local_repositories: z.boolean(),
+  /** The last evaluation with its outputs, for a repair. */
+  failing: results,
+  captures: capturesSchema,
+  bundle: download.nullable(),
+  review_id: z.string(),
+})
+export type Command = z.infer<typeof commandSchema>
+
+/** The answer to GET /worker/v1/command: something to do, nothing yet, or the end. */
+export const commandAnswerSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('command'), command: commandSchema }),
+  z.strictObject({ kind: z.literal('wait') }),
+  z.strictObject({ kind: z.literal('stop'), reason: z.string() }),
+])
+export type CommandAnswer = z.infer<typeof commandAnswerSchema>
+
+export const heartbeatRequestSchema = z.strictObject({ epoch })
+export const heartbeatSchema = z.strictObject({ expires_at: z.string() })
+
+export const entriesRequestSchema = z.strictObject({
+  epoch,
+  /** Names this batch; a repeat with the same name is answered as the first was. */
+  batch_id: z.string().min(1).max(64),
+  facts: z.array(eventFactSchema).min(1).max(limits.journalBatch.entries),
+})
+
+export const uploadsRequestSchema = z.strictObject({
+  epoch,
+  uploads: z
+    .array(
+      z.strictObject({
+        kind: z.enum(['artifact', 'bundle']),
+        name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/),
+      }),
+    )
+    .min(1)
+    .max(500),
+})
+export const uploadsSchema = z.strictObject({
+  uploads: z.array(z.strictObject({ kind: z.string(), name: z.string(), url: z.string() })),
+})
+
+/** A review's bulk, which the worker uploads as one artifact: the rest of a Review is the session's own. */
+export const reviewBodySchema = z.strictObject({
+  changed_paths: z.array(
+    z.strictObject({
+      path: z.string(),
+      old_path: z.string().nullable(),
+      status: z.string(),
+      binary: z.boolean(),
+      insertions: z.number().int().nullable(),
+      deletions: z.number().int().nullable(),
+      old_mode: z.string(),
+      new_mode: z.string(),
+    }),
+  ),
+  contract_overlap: z.array(z.strictObject({ check: z.string(), paths: z.array(z.string()) })),
+  overlap_disclosure: z.string().nullable(),
+  patch: z.string(),
+  patch_truncated: z.boolean(),
+  patch_full_bytes: z.number().int(),
+  /** The artifact that holds the whole patch. */
+  patch_artifact: z.string(),
+})
+export type ReviewBody = z.infer<typeof reviewBodySchema>
+
+const failed = z.strictObject({
+  outcome: z.literal('failed'),
+  failure_kind: failureKindSchema,
+  error: z.string().max(limits.reason),
+})
+
+/** Something around the work failed that may go well the next time; the step is run again, up to a ceiling. */
+const fault = z.strictObject({ outcome: z.literal('fault'), detail: z.string().max(limits.reason) })
+
+const done = <Step extends StepOfKind<'worker'>, Shape extends z.ZodRawShape>(step: Step, shape: Shape) =>
+  z.strictObject({ outcome: z.literal(step), ...shape })
+
+/** How a command ended: by its step's own result, as a typed failure of the session, or by a fault around it. */
+export const resultSchema = z.discriminatedUnion('outcome', [
+  failed,
+  fault,
+  done('Preflight', {}),
+  done('Prepare', { base: sha, start_commit: sha, tree: sha }),
+  done('Draft', {
+    contract: contractSchema,
+    provenance: provenanceSchema,
+    sources: z.array(z.string()).max(32),
+    warnings: z.array(z.string()).max(64),
+  }),
+  done('Baseline', { results, captures: capturesSchema }),
+  done('Code', {
+    status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled']),
+    exit_code: z.number().int().nullable(),
+    signal: z.string().nullable(),
+    duration_ms: z.number().int(),
+    output_bytes: z.number().int(),
+    artifact: z.string().nullable(),
+    survivors: z.number().int(),
+    changed_paths: z.number().int(),
+    checkpoint: checkpointSchema,
+  }),
+  done('Validate', { results, tree_edited: z.boolean() }),
+  done('Verify', {
+    results,
+    tree_edited: z.boolean(),
+    /** Null when the results are red: then nothing would be delivered. */
+    review: z
+      .strictObject({
+        kind: z.enum(['change', 'finding']),
+        base: sha,
+        commit: sha,
+        tree: sha,
+        stat: statSchema,
+        patch_full_bytes: z.number().int(),
+        body_artifact: z.string(),
+        finding: findingSchema.pick({ kind: true, summary: true, evidence: true }).nullable(),
+        checkpoint: checkpointSchema,
+      })
+      .nullable(),
+  }),
+  done('Deliver', {
+    delivered: z.discriminatedUnion('ok', [
+      z.strictObject({ ok: z.literal(true), branch: z.string(), commit: sha }),
+      z.strictObject({ ok: z.literal(false), problem: z.string(), detail: z.string().max(limits.reason) }),
+    ]),
+  }),
+])
+export type Result = z.infer<typeof resultSchema>
+
+export const completeRequestSchema = z.strictObject({
+  epoch,
+  command_id: z.string(),
+  result: resultSchema,
+  /** Events that happened before the end and were not sent yet. */
+  facts: z.array(eventFactSchema).max(limits.journalBatch.entries).default([]),
+})
+export const completeSchema = z.strictObject({ next: z.string() })

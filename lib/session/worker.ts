@@ -1,0 +1,86 @@
+import { GatehouseError } from '../errors.ts'
+import type { EventFact } from '../journal/facts.ts'
+import { limits } from '../limits.ts'
+import type { Change, SessionItem } from './item.ts'
+import { isTerminal } from './states.ts'
+
+/** A worker as it names itself in each call: its launch and the epoch that its lease gave it. */
+export type Lease = { worker_id: string; epoch: number }
+
+const superseded = (item: SessionItem, why: string) =>
+  new GatehouseError('superseded', `session ${item.id}: ${why}; stop`)
+
+/** A worker acts only under its lease (DESIGN 3, invariant 5); anybody else is told to stop. */
+export const requireLease = (item: SessionItem, { worker_id, epoch }: Lease): void => {
+  const { lease, compute } = item.runtime
+  if (lease.epoch !== epoch || lease.worker_id !== worker_id || compute?.id !== worker_id) {
+    throw superseded(item, `epoch ${epoch} is not the current lease`)
+  }
+  if (isTerminal(item.document.state)) throw superseded(item, 'it has ended')
+}
+
+/** Gives the lease to the worker that was launched last, and a new epoch with it. */
+export const takeLease = (item: SessionItem, workerId: string, now: number): Change => {
+  const { compute, lease } = item.runtime
+  if (isTerminal(item.document.state)) throw superseded(item, 'it has ended')
+  if (!compute || compute.id !== workerId) throw superseded(item, 'another worker was launched since')
+  if (compute.status === 'stopped' || compute.status === 'stopping')
+    throw superseded(item, 'this worker was told to stop')
+  const epoch = lease.epoch + 1
+  return {
+    actor: { kind: 'worker', id: workerId },
+    facts: [{ type: 'worker_started', data: { worker_id: workerId, epoch } }],
+    runtime: {
+      lease: { epoch, worker_id: workerId, expires_at: new Date(now + limits.leaseMs).toISOString() },
+      compute: { ...compute, status: 'live' },
+    },
+  }
+}
+
+/** Prolongs the lease. Throws `superseded` when it is not this worker's any more. */
+export const renewLease = (item: SessionItem, lease: Lease, now: number): Change => {
+  requireLease(item, lease)
+  return {
+    actor: { kind: 'worker', id: lease.worker_id },
+    facts: [],
+    runtime: { lease: { ...item.runtime.lease, expires_at: new Date(now + limits.leaseMs).toISOString() } },
+  }
+}
+
+/**
+ * What a worker that asks for work is told. At a gate it is sent away, for nothing runs while a person is waited for;
+ * that it was is written on the item, so that a command which comes a moment later launches another.
+ */
+export const nextCommand = (
+  item: SessionItem,
+  lease: Lease,
+): { kind: 'command' } | { kind: 'wait' } | { kind: 'stop'; reason: string; change: Change } => {
+  requireLease(item, lease)
+  if (item.runtime.command) return { kind: 'command' }
+  if (!item.document.gate) return { kind: 'wait' }
+  const { compute } = item.runtime
+  return {
+    kind: 'stop',
+    reason: 'the session waits for a person',
+    change: {
+      actor: { kind: 'worker', id: lease.worker_id },
+      facts: [],
+      runtime: {
+        compute: compute && { ...compute, status: 'stopping' },
+        lease: { ...item.runtime.lease, worker_id: null, expires_at: null },
+      },
+    },
+  }
+}
+
+/** Appends a worker's events; a repeat of the last batch is recognised by its name and changes nothing. */
+export const appendEvents = (
+  item: SessionItem,
+  lease: Lease,
+  batchId: string,
+  facts: readonly EventFact[],
+): Change | null => {
+  requireLease(item, lease)
+  if (item.runtime.last_batch_id === batchId) return null
+  return { actor: { kind: 'worker', id: lease.worker_id }, facts, runtime: { last_batch_id: batchId } }
+}

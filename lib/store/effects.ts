@@ -1,0 +1,54 @@
+import { canonical } from '../journal/entry.ts'
+import type { Change, SessionItem } from '../session/item.ts'
+import { objectKey } from './keys.ts'
+import type { Platform } from './platform.ts'
+
+type Id = { team: string; id: string }
+
+const system = { kind: 'system' as const, id: 'effects' }
+
+const writeSnapshot = (platform: Platform, { team, id, version, document }: SessionItem) =>
+  platform.blobs.put(objectKey.snapshot(team, id, version), canonical(document))
+
+/**
+ * Carries out what a write decided and could not do itself: journal lines to S3, the execution's start, the answers to
+ * parked steps; then notes on the item that it is done. Each part can be repeated, so a crash anywhere in it is
+ * repaired by calling it again (the sweep does), and two callers at once do no harm.
+ */
+export const carryOut = async (platform: Platform, item: SessionItem): Promise<SessionItem> => {
+  const { sessions, journals, machine } = platform
+  const { outbox, runtime } = item
+  if (outbox.length === 0 && runtime.answers.length === 0 && !runtime.start_pending) return item
+
+  const [drained] = await Promise.all([
+    journals.drain(item),
+    outbox.length > 0 ? writeSnapshot(platform, item) : null,
+  ])
+  const started = runtime.start_pending
+    ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })
+    : null
+  // A token that nobody waits for any more is as done as one that was answered; the sweep looks after the session.
+  for (const answer of runtime.answers) await machine.answer(answer)
+
+  const answered = new Set(runtime.answers.map(({ token }) => token))
+  return sessions.update(item, (current): Change => {
+    const { runtime: now } = current
+    const begun = started !== null && now.start_pending && now.attempt === runtime.attempt
+    return {
+      actor: system,
+      facts: [],
+      ...(drained === null ? {} : { drained }),
+      runtime: {
+        answers: now.answers.filter(({ token }) => !answered.has(token)),
+        ...(begun ? { start_pending: false, execution_arn: started } : {}),
+      },
+    }
+  })
+}
+
+/** Decides on the current item, writes, and carries out what the write decided. */
+export const transition = async (
+  platform: Platform,
+  id: Id,
+  decide: (item: SessionItem) => Change | null,
+): Promise<SessionItem> => carryOut(platform, await platform.sessions.update(id, decide))

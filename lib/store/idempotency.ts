@@ -1,0 +1,104 @@
+import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb'
+import { DeleteCommand, type DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb'
+import { z } from 'zod'
+import { GatehouseError } from '../errors.ts'
+import { limits } from '../limits.ts'
+import { itemKey } from './keys.ts'
+import type { Clock } from './sessions.ts'
+
+/** An answer as it was first given. */
+export const storedAnswerSchema = z.strictObject({
+  status: z.number().int(),
+  headers: z.record(z.string(), z.string()),
+  body: z.string(),
+})
+export type StoredAnswer = z.infer<typeof storedAnswerSchema>
+
+const claimSchema = z.object({
+  fingerprint: z.string(),
+  /** An id that the call will give to what it creates; a repeat after a crash gives the same one. */
+  subject_id: z.string(),
+  claimed_at: z.number(),
+  answer: storedAnswerSchema.nullable(),
+})
+
+export type Claim = { subjectId: string; answer: StoredAnswer | null }
+
+export type Idempotency = ReturnType<typeof createIdempotency>
+
+/** Idempotency keys of a team: the first call claims its key, runs and stores its answer; a repeat gets that answer. */
+export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
+  const put = (
+    team: string,
+    key: string,
+    claim: z.infer<typeof claimSchema>,
+    condition: string | null,
+    values: Record<string, unknown> = {},
+  ) =>
+    dynamo.send(
+      new PutCommand({
+        TableName: table,
+        Item: {
+          ...itemKey.idempotency(team, key),
+          ...claim,
+          expires_at: Math.floor((clock() + limits.idempotencyTtlMs) / 1000),
+        },
+        ...(condition ? { ConditionExpression: condition } : {}),
+        ...(Object.keys(values).length > 0 ? { ExpressionAttributeValues: values } : {}),
+      }),
+    )
+
+  return {
+    /**
+     * Claims a key for a call. The first gets a claim without an answer. Throws `idempotency_mismatch` for another body
+     * and `idempotency_in_progress` while the first call runs; a first call that died leaves its key to the next.
+     */
+    claim: async (team: string, key: string, fingerprint: string, subjectId: string): Promise<Claim> => {
+      const fresh = { fingerprint, subject_id: subjectId, claimed_at: clock(), answer: null }
+      try {
+        await put(team, key, fresh, 'attribute_not_exists(pk)')
+        return { subjectId, answer: null }
+      } catch (error) {
+        if (!(error instanceof ConditionalCheckFailedException)) throw error
+      }
+      const found = await dynamo.send(
+        new GetCommand({ TableName: table, Key: itemKey.idempotency(team, key), ConsistentRead: true }),
+      )
+      const before = claimSchema.parse(found.Item)
+      if (before.fingerprint !== fingerprint)
+        throw new GatehouseError('idempotency_mismatch', 'this key came with another request before')
+      if (before.answer) return { subjectId: before.subject_id, answer: before.answer }
+      if (clock() - before.claimed_at < limits.idempotencyLeaseMs) {
+        throw new GatehouseError(
+          'idempotency_in_progress',
+          'the first call with this key has not been answered yet',
+        )
+      }
+      try {
+        await put(team, key, { ...before, claimed_at: clock() }, 'claimed_at = :before', {
+          ':before': before.claimed_at,
+        })
+        return { subjectId: before.subject_id, answer: null }
+      } catch (error) {
+        if (!(error instanceof ConditionalCheckFailedException)) throw error
+        throw new GatehouseError('idempotency_in_progress', 'another repeat of this call is running')
+      }
+    },
+
+    /** Stores the answer of a claimed key. */
+    store: async (
+      team: string,
+      key: string,
+      fingerprint: string,
+      subjectId: string,
+      answer: StoredAnswer,
+    ): Promise<void> => {
+      await put(team, key, { fingerprint, subject_id: subjectId, claimed_at: clock(), answer }, null)
+    },
+
+    /** Gives a key back after a call that changed nothing, so that a corrected repeat is a first call. */
+    release: async (team: string, key: string): Promise<void> => {
+      await dynamo.send(new DeleteCommand({ TableName: table, Key: itemKey.idempotency(team, key) }))
+    },
+  }
+}

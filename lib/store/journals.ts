@@ -1,0 +1,99 @@
+import { ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3'
+import { GatehouseError } from '../errors.ts'
+import { type Entry, fromLines } from '../journal/entry.ts'
+import { limits } from '../limits.ts'
+import type { SessionItem } from '../session/item.ts'
+import type { Blobs } from './blobs.ts'
+import { objectKey } from './keys.ts'
+
+type Id = { team: string; id: string }
+
+export type Journals = ReturnType<typeof createJournals>
+
+/** A session's journal as segments in the bucket; a segment's key is the sequence of its first entry. */
+export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
+  const segment = async ({ team, id }: Id, first: number): Promise<Entry[] | null> => {
+    const text = await blobs.get(objectKey.segment(team, id, first))
+    return text === null ? null : fromLines(text)
+  }
+
+  const firstSequences = async ({ team, id }: Id, from: number, max: number): Promise<number[]> => {
+    const prefix = objectKey.journalPrefix(team, id)
+    const startAfter = from > 0 ? objectKey.segment(team, id, from - 1) : undefined
+    const answer = await s3.send(
+      new ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: prefix,
+        MaxKeys: max,
+        ...(startAfter ? { StartAfter: startAfter } : {}),
+      }),
+    )
+    return (answer.Contents ?? []).map((object) =>
+      Number.parseInt((object.Key ?? '').slice(prefix.length), 10),
+    )
+  }
+
+  /** Where the segment that holds `sequence` begins; null beyond the end. A segment is never longer than a batch. */
+  const segmentStart = async (id: Id, sequence: number): Promise<number | null> => {
+    const from = Math.max(0, sequence - limits.journalBatch.entries + 1)
+    const starts = await firstSequences(id, from, limits.journalBatch.entries + 1)
+    return starts.filter((start) => start <= sequence).at(-1) ?? null
+  }
+
+  return {
+    /**
+     * Writes an item's outbox to the journal, in order. Harmless to repeat, and from several places at once: lines and
+     * keys are fixed by the item, so whoever comes second finds the same bytes. Returns the last sequence written.
+     * Throws `journal_damaged` when other bytes hold a key.
+     */
+    drain: async (item: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<number | null> => {
+      let rest = item.outbox.slice(0)
+      while (rest.length > 0) {
+        const batch = rest.slice(0, limits.journalBatch.entries)
+        const first = batch[0]?.sequence ?? 0
+        const body = batch.map(({ line }) => `${line}\n`).join('')
+        const key = objectKey.segment(item.team, item.id, first)
+        if (await blobs.create(key, body, 'application/x-ndjson')) {
+          rest = rest.slice(batch.length)
+          continue
+        }
+        const existing = await blobs.get(key)
+        const lines = (existing ?? '').split('\n').filter((line) => line !== '')
+        const same = lines.length > 0 && lines.every((line, index) => line === rest[index]?.line)
+        if (existing !== null && !same)
+          throw new GatehouseError('journal_damaged', `segment ${first} of ${item.id} holds other entries`)
+        rest = rest.slice(lines.length)
+      }
+      return item.outbox.at(-1)?.sequence ?? null
+    },
+
+    /** The segment that begins with `first`; null while it is not written. Following a session is calling this. */
+    segment,
+
+    /** Entries after a sequence (-1 for all), at most `limit`. Reads one listing and then whole segments. */
+    after: async (id: Id, sequence: number, limit: number): Promise<Entry[]> => {
+      const entries: Entry[] = []
+      let next = await segmentStart(id, sequence + 1)
+      while (next !== null && entries.length < limit) {
+        const found = await segment(id, next)
+        if (!found?.length) break
+        entries.push(...found.filter((entry) => entry.sequence > sequence))
+        next = (found.at(-1)?.sequence ?? next) + 1
+      }
+      return entries.slice(0, limit)
+    },
+
+    /** The whole journal, segment by segment, as its own lines. */
+    async *lines({ team, id }: Id): AsyncGenerator<string> {
+      let next = 0
+      for (;;) {
+        const text = await blobs.get(objectKey.segment(team, id, next))
+        if (!text) return
+        yield text
+        const last = fromLines(text.trimEnd().slice(text.trimEnd().lastIndexOf('\n') + 1)).at(-1)
+        if (!last) return
+        next = last.sequence + 1
+      }
+    },
+  }
+}

@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto'
+
+/** Keys of the table's items (DESIGN 4). */
+export const itemKey = {
+  session: (team: string, id: string) => ({ pk: `TEAM#${team}`, sk: `SESSION#${id}` }),
+  idempotency: (team: string, key: string) => ({ pk: `TEAM#${team}`, sk: `IDEMPOTENCY#${key}` }),
+  admission: (team: string) => ({ pk: `TEAM#${team}`, sk: 'ADMISSION' }),
+  waiting: (team: string, since: string, id: string) => ({
+    pk: `TEAM#${team}`,
+    sk: `WAITING#${since}#${id}`,
+  }),
+  token: (secret: string) => ({
+    pk: `TOKEN#${createHash('sha256').update(secret).digest('hex')}`,
+    sk: 'TOKEN',
+  }),
+} as const
+
+/** Names of the table's indexes and of the attributes they are made of. */
+export const indexes = {
+  due: { name: 'due', partition: 'due_shard', sort: 'due_at' },
+  needsYou: { name: 'needs_you', partition: 'needs_team', sort: 'sk' },
+} as const
+
+/** Live sessions are spread over this many partitions of the due index. */
+const dueShards = 4
+export const dueShard = (id: string): string =>
+  `LIVE#${createHash('sha256').update(id).digest().readUInt8(0) % dueShards}`
+export const allDueShards = Array.from({ length: dueShards }, (_, index) => `LIVE#${index}`)
+
+const pad = (sequence: number) => String(sequence).padStart(12, '0')
+
+/** Keys of a session's objects in the bucket (DESIGN 4). */
+export const objectKey = {
+  journalPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/journal/`,
+  segment: (team: string, id: string, firstSequence: number) =>
+    `teams/${team}/sessions/${id}/journal/${pad(firstSequence)}.jsonl`,
+  snapshot: (team: string, id: string, version: number) =>
+    `teams/${team}/sessions/${id}/snapshots/${pad(version)}.json`,
+  bundle: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/bundles/${name}`,
+  artifact: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/artifacts/${name}`,
+} as const

@@ -1,0 +1,52 @@
+import { createAdmission } from './admission.ts'
+import { createBlobs } from './blobs.ts'
+import type { Clients, ServiceSettings } from './clients.ts'
+import { createIdempotency } from './idempotency.ts'
+import { createJournals } from './journals.ts'
+import { createMachine } from './machine.ts'
+import { type Clock, createSessions } from './sessions.ts'
+import { createTokens } from './tokens.ts'
+
+/** How workers are started and ended: containers in the cloud, child processes on one machine. */
+export type Compute = {
+  /** Starts a worker that has nothing but this. Throws `compute_unavailable` when none can be had. */
+  launch: (worker: { id: string; team: string; session_id: string; token: string }) => Promise<void>
+  /** Whether a worker runs, from the truth of its platform and not from what it last said. */
+  running: (id: string) => Promise<boolean>
+  /** Ends a worker and all that it started; resolves when its end was seen. Harmless for one that is gone. */
+  stop: (id: string) => Promise<void>
+}
+
+/** What a deployment decides. */
+export type Policy = {
+  /** Whether sessions may name repositories by path on the machine where the workers run. */
+  allowLocalRepositories: boolean
+  /** Sessions of one team that may hold a slot at once. */
+  concurrency: number
+}
+
+/** Everything that the entry points work with. */
+export type Platform = ReturnType<typeof createPlatform>
+
+export const createPlatform = (options: {
+  clients: Clients
+  settings: ServiceSettings
+  compute: Compute
+  policy: Policy
+  clock?: Clock
+}) => {
+  const { clients, settings, compute, policy, clock = Date.now } = options
+  const blobs = createBlobs(clients.s3, settings.bucket)
+  return {
+    clock,
+    compute,
+    policy,
+    blobs,
+    sessions: createSessions(clients.dynamo, settings.table, clock),
+    journals: createJournals(clients.s3, settings.bucket, blobs),
+    machine: createMachine(clients.sfn, settings.state_machine_arn),
+    tokens: createTokens(clients.dynamo, settings.table, clock),
+    idempotency: createIdempotency(clients.dynamo, settings.table, clock),
+    admission: createAdmission(clients.dynamo, settings.table),
+  }
+}

@@ -1,0 +1,196 @@
+import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb'
+import {
+  type DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  type PutCommandInput,
+  QueryCommand,
+} from '@aws-sdk/lib-dynamodb'
+import pRetry, { AbortError } from 'p-retry'
+import { z } from 'zod'
+import { GatehouseError } from '../errors.ts'
+import { needsYou } from '../session/gates.ts'
+import {
+  type Change,
+  changeItem,
+  createItem,
+  dueAt,
+  type SessionItem,
+  sessionItemSchema,
+} from '../session/item.ts'
+import { allDueShards, dueShard, indexes, itemKey } from './keys.ts'
+
+type Id = { team: string; id: string }
+export type Clock = () => number
+
+/** The write of a whole session item, guarded by the revision it was read at; 0 means that it must not be there yet. */
+export const sessionPut = (
+  table: string,
+  item: SessionItem,
+  expectedRevision: number,
+  now: number,
+): PutCommandInput => {
+  const due = dueAt(item, now)
+  return {
+    TableName: table,
+    Item: {
+      ...itemKey.session(item.team, item.id),
+      ...item,
+      ...(due ? { due_shard: dueShard(item.id), due_at: due } : {}),
+      ...(needsYou(item.document) ? { needs_team: item.team } : {}),
+    },
+    ...(expectedRevision === 0
+      ? { ConditionExpression: 'attribute_not_exists(pk)' }
+      : {
+          ConditionExpression: 'revision = :expected',
+          ExpressionAttributeValues: { ':expected': expectedRevision },
+        }),
+  }
+}
+
+const stored = sessionItemSchema.loose()
+const keyOf = z.object({ pk: z.string(), sk: z.string() })
+const parse = (attributes: Record<string, unknown>): SessionItem => {
+  const { team, id, revision, version, document, journal_head, outbox, runtime } = stored.parse(attributes)
+  return { team, id, revision, version, document, journal_head, outbox, runtime }
+}
+const idOf = (attributes: Record<string, unknown>): Id => {
+  const { pk, sk } = keyOf.parse(attributes)
+  return { team: pk.slice('TEAM#'.length), id: sk.slice('SESSION#'.length) }
+}
+
+export type Sessions = ReturnType<typeof createSessions>
+
+/** Session items. Every write is one conditional write; of any number of racers exactly one wins. */
+export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
+  const get = async (id: Id): Promise<SessionItem | null> => {
+    const answer = await dynamo.send(
+      new GetCommand({ TableName: table, Key: itemKey.session(id.team, id.id), ConsistentRead: true }),
+    )
+    return answer.Item ? parse(answer.Item) : null
+  }
+
+  const require = async (id: Id): Promise<SessionItem> => {
+    const item = await get(id)
+    if (!item) throw new GatehouseError('not_found', `there is no session ${id.id}`)
+    return item
+  }
+
+  /** One conditional write; throws `conflict` when another write came first. */
+  const commit = async (item: SessionItem, change: Change): Promise<SessionItem> => {
+    const now = clock()
+    const next = changeItem(item, change, new Date(now).toISOString())
+    try {
+      await dynamo.send(new PutCommand(sessionPut(table, next, item.revision, now)))
+    } catch (error) {
+      if (error instanceof ConditionalCheckFailedException) {
+        throw new GatehouseError('conflict', `session ${item.id} was changed by another write`, {
+          cause: error,
+        })
+      }
+      throw error
+    }
+    return next
+  }
+
+  /** Pages of keys from an index or the table, hydrated by consistent reads. */
+  const query = async (
+    input: Omit<ConstructorParameters<typeof QueryCommand>[0], 'TableName'>,
+  ): Promise<{ ids: Id[]; last: Record<string, unknown> | null }> => {
+    const answer = await dynamo.send(new QueryCommand({ TableName: table, ...input }))
+    return { ids: (answer.Items ?? []).map(idOf), last: answer.LastEvaluatedKey ?? null }
+  }
+
+  return {
+    get,
+    require,
+    commit,
+
+    /** Creates the item; the item that is there when a repeat or a racer made it before. */
+    create: async (id: Id, change: Change): Promise<{ item: SessionItem; created: boolean }> => {
+      const now = clock()
+      const item = createItem(id, change, new Date(now).toISOString())
+      try {
+        await dynamo.send(new PutCommand(sessionPut(table, item, 0, now)))
+        return { item, created: true }
+      } catch (error) {
+        if (error instanceof ConditionalCheckFailedException)
+          return { item: await require(id), created: false }
+        throw error
+      }
+    },
+
+    /**
+     * Reads, decides and writes until the write wins. `decide` is asked again after each lost race, so it sees what is
+     * true now; its null means that there is nothing to write. What it throws ends the attempt with nothing changed.
+     */
+    update: (id: Id, decide: (item: SessionItem) => Change | null): Promise<SessionItem> =>
+      pRetry(
+        async () => {
+          const item = await require(id).catch((error) => {
+            throw new AbortError(error)
+          })
+          let change: Change | null
+          try {
+            change = decide(item)
+          } catch (error) {
+            throw new AbortError(error instanceof Error ? error : new Error(String(error)))
+          }
+          return change ? commit(item, change) : item
+        },
+        {
+          retries: 20,
+          minTimeout: 5,
+          maxTimeout: 250,
+          factor: 1.6,
+          randomize: true,
+          shouldRetry: ({ error }) => error instanceof GatehouseError && error.code === 'conflict',
+        },
+      ),
+
+    /** A team's sessions, newest first, from a position that an earlier page ended at. */
+    page: async (
+      team: string,
+      options: { limit: number; before: string | null; needsYou: boolean },
+    ): Promise<{ items: SessionItem[]; more: boolean }> => {
+      const names = options.needsYou
+        ? { IndexName: indexes.needsYou.name, partition: indexes.needsYou.partition, value: team }
+        : { IndexName: undefined, partition: 'pk', value: `TEAM#${team}` }
+      const { ids, last } = await query({
+        ...(names.IndexName ? { IndexName: names.IndexName } : { ProjectionExpression: 'pk, sk' }),
+        KeyConditionExpression: '#p = :p AND sk BETWEEN :from AND :to',
+        ExpressionAttributeNames: { '#p': names.partition },
+        ExpressionAttributeValues: {
+          ':p': names.value,
+          ':from': 'SESSION#',
+          // Keys sort by time, so everything before the cursor's id is older; `~` sorts behind every id.
+          ':to': options.before ? `SESSION#${options.before}` : 'SESSION#~',
+        },
+        ScanIndexForward: false,
+        Limit: options.limit + (options.before ? 1 : 0),
+      })
+      const wanted = ids.filter((id) => id.id !== options.before).slice(0, options.limit)
+      const items = await Promise.all(wanted.map(get))
+      return { items: items.filter((item) => item !== null), more: last !== null }
+    },
+
+    /** Sessions whose deadline has come, oldest first; all live ones when `until` is null. */
+    due: async (until: number | null, limit: number): Promise<Id[]> => {
+      const shards = await Promise.all(
+        allDueShards.map((shard) =>
+          query({
+            IndexName: indexes.due.name,
+            KeyConditionExpression: until === null ? '#p = :p' : '#p = :p AND due_at <= :until',
+            ExpressionAttributeNames: { '#p': indexes.due.partition },
+            ExpressionAttributeValues: {
+              ':p': shard,
+              ...(until === null ? {} : { ':until': new Date(until).toISOString() }),
+            },
+            Limit: limit,
+          }),
+        ),
+      )
+      return shards.flatMap(({ ids }) => ids)
+    },
+  }
+}

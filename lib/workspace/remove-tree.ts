@@ -1,0 +1,24 @@
+import { chmod, lstat, readdir, rm } from 'node:fs/promises'
+
+const code = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
+
+const makeWritable = async (folder: Buffer): Promise<void> => {
+  await chmod(folder, 0o700).catch(() => undefined)
+  for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' }))
+    if (entry.isDirectory()) await makeWritable(Buffer.concat([folder, Buffer.from('/'), entry.name]))
+}
+
+/**
+ * Removes a file or a whole folder, also one whose folders were made read-only; links are removed, never followed.
+ * Nothing there is success. The path has to be one that this worker made.
+ */
+export const removeTree = async (path: string | Buffer): Promise<void> => {
+  try {
+    await rm(path, { recursive: true, force: true })
+  } catch (error) {
+    if (code(error) !== 'EACCES' && code(error) !== 'EPERM' && code(error) !== 'ENOTEMPTY') throw error
+    const found = await lstat(path)
+    if (found.isDirectory()) await makeWritable(Buffer.from(path))
+    await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  }
+}

@@ -1,0 +1,143 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { type Fixture, parked, statesFixture, tokenCollector } from './states-fixture.ts'
+
+const run = promisify(execFile)
+const tokens = tokenCollector()
+let states: Fixture
+
+beforeAll(async () => {
+  states = await statesFixture(
+    { waiting: { StartAt: 'Wait', States: { Wait: { ...parked('park'), End: true } } } },
+    { park: tokens.collect },
+  )
+})
+afterAll(() => states.close())
+
+interface Client {
+  call(operation: string, parameters: Record<string, string>): Promise<Record<string, unknown>>
+  /** The exception's name. */
+  failure(operation: string, parameters: Record<string, string>): Promise<string | undefined>
+}
+
+const answer = z.record(z.string(), z.unknown())
+
+/** A stranger's client: the AWS command line where there is one, the bare protocol elsewhere. */
+async function strangersClient(): Promise<Client> {
+  const program = process.env.GATEHOUSE_AWS_CLI ?? 'aws'
+  const installed = await run(program, ['--version']).then(
+    () => true,
+    () => false,
+  )
+  return installed ? commandLine(program) : bareProtocol()
+}
+
+const kebab = (name: string) =>
+  name.replace(/[A-Z]/g, (letter, at) => `${at > 0 ? '-' : ''}${letter.toLowerCase()}`)
+
+function commandLine(program: string): Client {
+  const invokeCli = (operation: string, parameters: Record<string, string>) =>
+    run(
+      program,
+      [
+        'stepfunctions',
+        kebab(operation),
+        ...['--endpoint-url', states.endpoint, '--region', 'us-east-1', '--output', 'json'],
+        ...Object.entries(parameters).flatMap(([name, value]) => [
+          // The program's own --output says how it prints.
+          name === 'output' ? '--task-output' : `--${kebab(name)}`,
+          value,
+        ]),
+      ],
+      {
+        env: {
+          PATH: process.env.PATH,
+          HOME: process.env.HOME,
+          AWS_ACCESS_KEY_ID: 'local',
+          AWS_SECRET_ACCESS_KEY: 'local',
+          AWS_MAX_ATTEMPTS: '1',
+        },
+      },
+    )
+  return {
+    async call(operation, parameters) {
+      const { stdout } = await invokeCli(operation, parameters)
+      return answer.parse(stdout.trim() === '' ? {} : JSON.parse(stdout))
+    },
+    async failure(operation, parameters) {
+      return invokeCli(operation, parameters).then(
+        () => undefined,
+        (error: { stderr?: string }) => /An error occurred \((\w+)\)/.exec(error.stderr ?? '')?.[1],
+      )
+    },
+  }
+}
+
+function bareProtocol(): Client {
+  const post = async (operation: string, parameters: Record<string, string>) => {
+    const response = await fetch(states.endpoint, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-amz-json-1.0',
+        'x-amz-target': `AWSStepFunctions.${operation}`,
+      },
+      body: JSON.stringify(parameters),
+    })
+    return { status: response.status, body: answer.parse(await response.json()) }
+  }
+  return {
+    async call(operation, parameters) {
+      const { status, body } = await post(operation, parameters)
+      expect(status).toBe(200)
+      return body
+    },
+    async failure(operation, parameters) {
+      const { status, body } = await post(operation, parameters)
+      return status === 400 ? String(body.__type).split('#')[1] : undefined
+    },
+  }
+}
+
+test('a client that is not the SDK starts, answers, describes and is refused by name', async () => {
+  const client = await strangersClient()
+  const start = { stateMachineArn: states.arns.waiting ?? '', name: 'stranger', input: '{"id": "s1"}' }
+  const { executionArn } = await client.call('StartExecution', start)
+  const execution = { executionArn: String(executionArn) }
+  await client.call('SendTaskSuccess', { taskToken: await tokens.next('waiting'), output: '"yes"' })
+  await states.ended(execution.executionArn)
+
+  const [described, history, repeated] = await Promise.all([
+    client.call('DescribeExecution', execution),
+    client.call('GetExecutionHistory', execution),
+    client.failure('StartExecution', start),
+  ])
+  expect(described).toMatchObject({ status: 'SUCCEEDED', output: '{"id":"s1","result":"yes"}' })
+  expect(repeated).toBe('ExecutionAlreadyExists')
+  expect(
+    z
+      .array(z.object({ type: z.string() }))
+      .parse(history.events)
+      .at(-1)?.type,
+  ).toBe('ExecutionSucceeded')
+}, 20_000)
+
+test('the bare protocol answers with its content type, request id and error form', async () => {
+  const response = await fetch(states.endpoint, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-amz-json-1.0',
+      'x-amz-target': 'AWSStepFunctions.CreateStateMachine',
+    },
+    body: '{}',
+  })
+  expect(response.status).toBe(400)
+  expect(response.headers.get('content-type')).toBe('application/x-amz-json-1.0')
+  expect(response.headers.get('x-amzn-requestid')).toMatch(/^[0-9a-f-]{36}$/)
+  expect(await response.json()).toEqual({
+    __type: expect.stringMatching(/#UnknownOperationException$/),
+    message: expect.stringContaining('CreateStateMachine'),
+  })
+  expect((await fetch(states.endpoint)).status).toBe(400)
+})

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import { judge } from '../../../lib/contract/verdict.ts'
+import { buildPrompt } from '../../../lib/engine/prompt.ts'
+import { type EngineCommand, parseEngine, resolveEngine } from '../../../lib/engine/requested.ts'
+import { isError } from '../../../lib/errors.ts'
+import { limits } from '../../../lib/limits.ts'
+import { aCheck, aContract, aRun } from '../../unit/contract/contracts.ts'
+
+it.each([
+  ['auto', { kind: 'auto', id: null }],
+  ['native', { kind: 'native', id: null }],
+  ['external', { kind: 'external', id: null }],
+  ['external:claude-code', { kind: 'external', id: 'claude-code' }],
+  ['foreman:codex', { kind: 'foreman', id: 'codex' }],
+])('%s is an engine', (text, expected) => {
+  expect(parseEngine(text)).toEqual(expected)
+})
+
+it.each(['', 'Auto', 'auto:x', 'native:', 'external:', 'external:a b', 'external:../x', ' native'])(
+  '%j is none',
+  (text) => {
+    expect(parseEngine(text)).toMatchObject({ problem: expect.stringContaining('external:<id>') })
+  },
+)
+
+describe('what a request gets', () => {
+  it.each<[string, EngineCommand]>([
+    ['external:command', 'make it so'],
+    ['external:command', ['agent', '--go']],
+    ['external', 'x'],
+    ['auto', 'x'],
+  ])('%s with %j', (requested, engine_command) => {
+    const resolved = resolveEngine(requested, { engine_command })
+    expect(resolved).toEqual({ engine: 'external:command', reason: expect.any(String) })
+  })
+
+  it.each<[string, EngineCommand | null, string]>([
+    ['external:command', null, 'engine_command'],
+    ['external:command', ' ', 'engine_command'],
+    ['external:command', [], 'engine_command'],
+    ['external:command', [' '], 'engine_command'],
+    ['auto', null, 'engine_command'],
+    ['native', 'x', 'engine'],
+    ['foreman', 'x', 'engine'],
+    ['external:codex', 'x', 'engine'],
+    ['nonsense', 'x', 'engine'],
+  ])('%s with %j is refused by name', (requested, engine_command, path) => {
+    try {
+      resolveEngine(requested, { engine_command })
+      expect.unreachable()
+    } catch (error) {
+      if (!isError(error, 'engine_unavailable')) throw error
+      expect(error.errors?.map((one) => one.path)).toEqual([path])
+      expect(error.message).toContain(requested)
+      expect(error.message).toContain('external:')
+    }
+  })
+})
+
+describe('the prompt', () => {
+  const facts = { intent: 'Add a flag', steering: [], contract: aContract(), iteration: 1, failing: [] }
+  const failing = (name: string, head: string, tail = '') =>
+    judge(aCheck({ name }), [aRun({ exitCode: 1, head, tail, bytes: 100_000 })], {
+      ...({ phase: 'gate', captures: {} } as const),
+      artifact: () => null,
+    })
+
+  it('states the task, the contract and what counts', () => {
+    const text = buildPrompt({
+      ...facts,
+      contract: aContract([{ name: 'unit', command: 'npm test', output_contains: 'ok "x"', runs: 2 }], {
+        description: 'The flag works',
+        setup: ['npm ci'],
+        protect: ['test/**'],
+      }),
+    })
+    for (const part of ['Add a flag', 'The flag works', 'npm test', '"ok \\"x\\""', 'npm ci', 'test/**']) {
+      expect(text).toContain(part)
+    }
+    expect(text).toContain('Only the files in this tree count')
+    expect(text).not.toContain('Not done yet')
+  })
+
+  it('a repair restates it with the failing checks and their output', () => {
+    const text = buildPrompt({ ...facts, iteration: 3, failing: [failing('unit', 'first\n', '```\nlast\n')] })
+    expect(text).toContain('Add a flag')
+    expect(text).toContain('iteration 3')
+    expect(text).toContain('## unit: failed (the exit code is not 0, exit code 1)')
+    expect(text).toContain('````\nfirst\n\n[… 99985 bytes left out …]\n```\nlast\n````')
+  })
+
+  it('guidance comes in order', () => {
+    const text = buildPrompt({ ...facts, steering: ['use tabs', 'no, spaces'] })
+    expect(text.indexOf('use tabs')).toBeLessThan(text.indexOf('no, spaces'))
+  })
+
+  it('is bounded: the newest guidance and some of every output survive', () => {
+    const steering = Array.from({ length: 40 }, (_, at) => `${at}: ${'€'.repeat(limits.steering / 3 - 10)}`)
+    const checks = Array.from({ length: limits.checks }, (_, at) => ({ name: `check ${at}`, command: 'x' }))
+    const text = buildPrompt({
+      ...{ intent: 'i'.repeat(limits.intent), steering, iteration: 9 },
+      contract: aContract(checks),
+      failing: checks.map(({ name }) => failing(name, '😀'.repeat(1000), '€'.repeat(1365))),
+    })
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(limits.prompt)
+    expect(text).toContain('- 39: ')
+    expect(text).toMatch(/\(\d+ earlier ones are left out here.\)/)
+    expect(text).toContain(`## check ${limits.checks - 1}: failed`)
+    expect(text).not.toContain('\uFFFD')
+  })
+})
