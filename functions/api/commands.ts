@@ -65,9 +65,6 @@ export const completeCommand = async (
 ): Promise<SessionItem> => {
   const { command_id: commandId, result } = request
   const artifact = resultsArtifactOf(commandId)
-  const before = await platform.sessions.require(id)
-  if (before.runtime.last_command_id === commandId) return before
-  requireLease(before, { worker_id: workerId, epoch: request.epoch })
   const results = resultsOf(result)
   if (results) await platform.blobs.put(objectKey.artifact(id.team, id.id, artifact), JSON.stringify(results))
   return transition(platform, id, (item) => {

@@ -51,6 +51,10 @@ export const follow = async (
       await sleep(wait)
       wait = Math.min(wait * 1.5, waits.most)
     }
-    entries = (await platform.journals.segment(item, last + 1)) ?? []
+    // A full page may end inside a segment.
+    entries =
+      entries.length === limits.eventsPageSize.max
+        ? await platform.journals.after(item, last, limits.eventsPageSize.max)
+        : ((await platform.journals.segment(item, last + 1)) ?? [])
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createMiddleware } from 'hono/factory'
-import { GatehouseError } from '../../lib/errors.ts'
+import { errorCodes, GatehouseError } from '../../lib/errors.ts'
 import { newId } from '../../lib/ids.ts'
 import { limits } from '../../lib/limits.ts'
 import type { StoredAnswer } from '../../lib/store/idempotency.ts'
@@ -20,9 +20,16 @@ const toStore = async (response: Response): Promise<StoredAnswer> => {
   return { status: response.status, headers, body: await response.clone().text() }
 }
 
-/** Whether an answer is the call's last word. A refusal that wrote nothing gives the key back, for a corrected repeat. */
-const isFinal = (error: unknown): boolean =>
-  error === undefined || toGatehouseError(error).code === 'already_decided'
+/**
+ * What becomes of the key. An answer is the call's last word; a refusal that wrote nothing gives the key back, for a
+ * corrected repeat; after a fault of ours nobody knows what was written, so only the same call may go on with it.
+ */
+const outcomeOf = (error: unknown): 'final' | 'refused' | 'unknown' => {
+  if (error === undefined) return 'final'
+  const { code, status } = toGatehouseError(error)
+  if (code === 'already_decided') return 'final'
+  return status >= 500 || errorCodes[code].remedy === 'transient' ? 'unknown' : 'refused'
+}
 
 /**
  * Runs a POST that creates or decides once for each Idempotency-Key (API.md, Conventions). The `subjectId` it sets is
@@ -47,15 +54,16 @@ export const idempotency = (platform: Platform) =>
     const request = JSON.stringify([who, c.req.path, await c.req.text()])
     const fingerprint = createHash('sha256').update(request).digest('hex')
     const { team } = principal
-    const { subjectId, answer } = await platform.idempotency.claim(team, key, fingerprint, fresh)
-    if (answer)
-      return new Response(answer.body, {
-        status: answer.status,
-        headers: { ...answer.headers, 'idempotency-replayed': 'true' },
-      })
-    c.set('subjectId', subjectId)
+    const claim = await platform.idempotency.claim(team, key, fingerprint, fresh)
+    if (claim.answer) {
+      const { status, headers, body } = claim.answer
+      const replayed = { ...headers, 'idempotency-replayed': 'true' }
+      return c.newResponse(body, new Response(null, { status, headers: replayed }))
+    }
+    c.set('subjectId', claim.subjectId)
     await next()
-    if (isFinal(c.error))
-      await platform.idempotency.store(team, key, fingerprint, subjectId, await toStore(c.res))
-    else await platform.idempotency.release(team, key)
+    const outcome = outcomeOf(c.error)
+    if (outcome === 'refused') await platform.idempotency.release(team, key, claim)
+    else if (outcome === 'unknown') await platform.idempotency.reopen(team, key, fingerprint, claim)
+    else await platform.idempotency.store(team, key, fingerprint, claim.subjectId, await toStore(c.res))
   })

@@ -15,6 +15,28 @@ export const fieldErrors = (error: z.core.$ZodError): FieldError[] =>
       : [{ path, message: issue.message }]
   })
 
+const deepest = 64
+
+/** Text that no store and no command line takes as it is: unpaired surrogates and NUL. */
+const unfitText = (text: string): string | null => {
+  if (text.includes('\0')) return 'has to be free of NUL'
+  return text.isWellFormed() ? null : 'has to be well-formed Unicode'
+}
+
+const unfit = (value: unknown, path: readonly string[]): FieldError[] => {
+  const at = path.join('.')
+  if (typeof value === 'string') {
+    const message = unfitText(value)
+    return message === null ? [] : [{ path: at, message }]
+  }
+  if (typeof value !== 'object' || value === null) return []
+  if (path.length >= deepest) return [{ path: at, message: 'is nested too deeply' }]
+  return Object.entries(value).flatMap(([key, inner]) => [
+    ...(unfitText(key) === null ? [] : [{ path: at, message: 'has a key that is not plain text' }]),
+    ...unfit(inner, [...path, key]),
+  ])
+}
+
 /** A POST carries a JSON object; one without a body counts as an empty one. */
 export const requireJson = createMiddleware<Env>(async (c, next) => {
   if (c.req.method === 'POST') {
@@ -24,11 +46,15 @@ export const requireJson = createMiddleware<Env>(async (c, next) => {
       throw new GatehouseError('unsupported_media_type', 'send the body as application/json')
     }
     if (text === '') throw new GatehouseError('invalid_json', 'the body is empty; it has to be a JSON object')
+    let value: unknown
     try {
-      JSON.parse(text)
+      value = JSON.parse(text)
     } catch (error) {
       throw new GatehouseError('invalid_json', error instanceof Error ? error.message : 'not JSON')
     }
+    const errors = unfit(value, [])
+    if (errors.length > 0)
+      throw new GatehouseError('invalid_request', 'the request does not validate', { errors })
   }
   await next()
 })

@@ -31,6 +31,8 @@ declare module 'dynalite/db/index.js' {
   }
 
   const functions: {
+    /** The database in a folder; `db.open()` rejects when it can't be held. */
+    create(options: { path: string }): { db: { open(): Promise<void>; close(): Promise<void> } }
     createKey(item: Item, table: Table): string
     /** What one write of an item means for some indexes, by keys inside each index. */
     getIndexActions(

@@ -1,19 +1,20 @@
 import { mkdir } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import dynalite from 'dynalite'
+import database from 'dynalite/db/index.js'
 import { writeIndexesAtomically } from './dynamodb-writes.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 
 /**
  * Starts DynamoDB on 127.0.0.1. `path` is a folder that keeps the tables (made when missing, held by one process
- * at a time); without it they live in memory. A write and its index entries are all or nothing. `port` 0 or absent takes a free one.
- * Rejects when the port is taken or the folder is held by another process.
+ * at a time); without it they live in memory. A write and its index entries are all or nothing. `port` 0 or absent
+ * takes a free one. Rejects when the port is taken or the folder is held by another process.
  */
 export async function startDynamoDb(options: { path?: string; port?: number } = {}): Promise<{
   endpoint: string
   close(): Promise<void>
 }> {
-  if (options.path) await mkdir(options.path, { recursive: true })
+  if (options.path) await requireFolder(options.path)
   writeIndexesAtomically()
   const server = dynalite({
     ...(options.path ? { path: options.path } : {}),
@@ -31,4 +32,16 @@ function surviveBrokenRequest(request: IncomingMessage): void {
   request.on('newListener', (event, listener) => {
     if (event === 'error') process.nextTick(() => request.off('error', listener))
   })
+}
+
+// dynalite opens its folder lazily and throws, outside of any handler, when it can't.
+async function requireFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true })
+  const { db } = database.create({ path })
+  try {
+    await db.open()
+  } catch (error) {
+    throw new Error(`the DynamoDB folder ${path} is held by another process, or is damaged`, { cause: error })
+  }
+  await db.close()
 }

@@ -1,9 +1,43 @@
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 
-/** Listens on 127.0.0.1 (`port` 0 or absent: a free one) and returns the base URL; rejects when the port is taken. */
-export function listenOnLoopback(server: Server, port = 0): Promise<string> {
+/** Listens on 127.0.0.1 alone (`port` 0 or absent: a free one) and returns the base URL; rejects when it is taken. */
+export async function listenOnLoopback(server: Server, port = 0): Promise<string> {
   // A client that reuses a connection must not meet the moment at which this side closes it for idleness.
   server.keepAliveTimeout = 120_000
+  const answering = new Set<ServerResponse>()
+  inHand.set(server, answering)
+  server.prependListener('request', (_request, response) => {
+    answering.add(response)
+    response.once('close', () => {
+      answering.delete(response)
+      endWhenIdle(server)
+    })
+  })
+  return listen(server, port)
+}
+
+/**
+ * Stops listening, lets requests in hand finish (two seconds at most) and ends every connection. Resolves when the
+ * server is gone; a second call does nothing.
+ */
+export async function stopServer(server: Server): Promise<void> {
+  if (!server.listening) return
+  const closed = new Promise<void>((resolve, reject) => {
+    server.close((error) => (error ? reject(error) : resolve()))
+  })
+  endWhenIdle(server)
+  const impatience = setTimeout(() => server.closeAllConnections(), 2_000)
+  await closed
+  clearTimeout(impatience)
+}
+
+const inHand = new WeakMap<Server, Set<ServerResponse>>()
+
+function endWhenIdle(server: Server): void {
+  if (!server.listening && !inHand.get(server)?.size) server.closeAllConnections()
+}
+
+function listen(server: Server, port: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   server.once('error', reject)
   server.listen(port, '127.0.0.1', () => {
@@ -13,14 +47,4 @@ export function listenOnLoopback(server: Server, port = 0): Promise<string> {
     else resolve(`http://127.0.0.1:${address.port}`)
   })
   return promise
-}
-
-/** Ends every connection and waits until the server is gone; a second call does nothing. */
-export async function stopServer(server: Server): Promise<void> {
-  if (!server.listening) return
-  const closed = new Promise<void>((resolve, reject) => {
-    server.close((error) => (error ? reject(error) : resolve()))
-  })
-  server.closeAllConnections()
-  await closed
 }

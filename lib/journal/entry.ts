@@ -44,6 +44,15 @@ export const sha256 = (text: string): string => `sha256:${createHash('sha256').u
 
 export const hashOf = ({ hash: _, ...rest }: Entry): string => sha256(canonical(rest))
 
+/**
+ * Text that was cut in the middle of a character has no UTF-8 form: a store would give back another text than was
+ * hashed, and RFC 8785 refuses it. Its halves become U+FFFD before anything is made of the facts.
+ */
+export const wellFormed = <Value>(value: Value): Value =>
+  JSON.parse(JSON.stringify(value), (_, inner: unknown) =>
+    typeof inner === 'string' ? inner.toWellFormed() : inner,
+  )
+
 /** Gives facts their place behind `head`; pure but for the fresh ids. */
 export const chain = (
   head: Head,

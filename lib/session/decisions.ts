@@ -28,7 +28,7 @@ const openGate = (item: SessionItem, kind: Gate['kind']): Gate => {
     isTerminal(document.state) ||
     (kind === 'contract'
       ? document.contract_hash !== null && document.deadline_at !== null
-      : document.step === 'Deliver')
+      : document.review_identity !== null)
   throw new GatehouseError(
     past || document.state === 'contract_confirmed' ? 'already_decided' : 'illegal_transition',
     `session ${document.id} waits for no ${kind} decision: it is ${document.state} at step ${document.step}`,
@@ -105,8 +105,8 @@ export const revise = (item: SessionItem, contract: Contract, actor: Actor): Cha
   const gate = openGate(item, 'contract')
   requireValid(contract)
   const before = item.document.contract
-  const rules = ({ description: _, ...rest }: Contract) => rest
-  if (before && JSON.stringify(rules(before)) === JSON.stringify(rules(contract))) return null
+  const rules = (of: Contract) => contractHash({ ...of, description: '' })
+  if (before && rules(before) === rules(contract)) return null
   return advance(item, {
     trigger: 'contract_revised',
     by: 'operator',

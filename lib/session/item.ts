@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Actor, chain, emptyHead, type Head, headSchema, toLine } from '../journal/entry.ts'
+import { type Actor, chain, emptyHead, type Head, headSchema, toLine, wellFormed } from '../journal/entry.ts'
 import { type Fact, isRecord } from '../journal/facts.ts'
 import { foldRecord } from '../journal/fold.ts'
 import { limits } from '../limits.ts'
@@ -105,19 +105,21 @@ const written = (
   runtime: Runtime,
   time: string,
 ): SessionItem => {
-  const { entries, head } = chain(before.head, change.facts, {
+  const facts = wellFormed(change.facts)
+  const { entries, head } = chain(before.head, facts, {
     sessionId: identity.id,
     time,
     actor: change.actor,
   })
+  const drained = change.drained ?? -1
   return {
     ...identity,
     revision: before.revision + 1,
     version: before.version + (change.facts.some(isRecord) ? 1 : 0),
-    document: fold(before.document, change.facts, time),
+    document: fold(before.document, facts, time),
     journal_head: head,
     outbox: [
-      ...before.outbox,
+      ...before.outbox.filter(({ sequence }) => sequence > drained),
       ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
     ],
     runtime: { ...runtime, ...change.runtime },

@@ -29,7 +29,7 @@ export const mayIterate = (document: Document, now: number): string | null => {
  */
 export const rule = (document: Document, now: number): Ruling => {
   const gating = document.last_check_results.filter((result) => result.verdict !== 'captured')
-  const red = gating.filter((result) => !result.passed)
+  const red = gating.filter((result) => result.verdict !== 'passed')
   if (gating.length > 0 && red.length === 0) return { kind: 'accept' }
   if (red.some((result) => result.deadline_clamped || result.reason === 'deadline')) {
     return {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { idSchema } from '../ids.ts'
 import { eventFactSchema } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import { checkpointSchema, documentSchema, findingSchema, statSchema } from './document.ts'
@@ -179,7 +180,7 @@ export type Result = z.infer<typeof resultSchema>
 
 export const completeRequestSchema = z.strictObject({
   epoch,
-  command_id: z.string(),
+  command_id: idSchema('cmd'),
   result: resultSchema,
   /** Events that happened before the end and were not sent yet. */
   facts: z.array(eventFactSchema).max(limits.journalBatch.entries).default([]),

@@ -1,3 +1,4 @@
+import { isError } from '../errors.ts'
 import { canonical } from '../journal/entry.ts'
 import type { Change, SessionItem } from '../session/item.ts'
 import { objectKey } from './keys.ts'
@@ -31,8 +32,7 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
   for (const answer of runtime.answers) await machine.answer(answer)
 
   const answered = new Set(runtime.answers.map(({ token }) => token))
-  return sessions.update(item, (current): Change => {
-    const { runtime: now } = current
+  const noted = ({ runtime: now }: SessionItem): Change => {
     const begun = started !== null && now.start_pending && now.attempt === runtime.attempt
     return {
       actor: system,
@@ -43,7 +43,14 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
         ...(begun ? { start_pending: false, execution_arn: started } : {}),
       },
     }
-  })
+  }
+  // The item in hand is nearly always still the current one, which saves reading it again.
+  try {
+    return await sessions.commit(item, noted(item))
+  } catch (error) {
+    if (!isError(error, 'conflict')) throw error
+    return sessions.update(item, noted)
+  }
 }
 
 /** Decides on the current item, writes, and carries out what the write decided. */
@@ -52,3 +59,13 @@ export const transition = async (
   id: Id,
   decide: (item: SessionItem) => Change | null,
 ): Promise<SessionItem> => carryOut(platform, await platform.sessions.update(id, decide))
+
+/**
+ * The session with nothing left in its outbox: a reader of the journal never finds less than the item's head. While
+ * others write, each look finds a new item, so it looks a bounded number of times and then waits for no one.
+ */
+export const drained = async (platform: Platform, id: Id): Promise<SessionItem> => {
+  let item = await platform.sessions.require(id)
+  for (let looks = 0; item.outbox.length > 0 && looks < 20; looks++) item = await carryOut(platform, item)
+  return item
+}

@@ -22,7 +22,7 @@ const claimSchema = z.object({
   answer: storedAnswerSchema.nullable(),
 })
 
-export type Claim = { subjectId: string; answer: StoredAnswer | null }
+export type Claim = { subjectId: string; claimedAt: number; answer: StoredAnswer | null }
 
 export type Idempotency = ReturnType<typeof createIdempotency>
 
@@ -48,42 +48,50 @@ export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string,
       }),
     )
 
-  return {
-    /**
-     * Claims a key for a call. The first gets a claim without an answer. Throws `idempotency_mismatch` for another body
-     * and `idempotency_in_progress` while the first call runs; a first call that died leaves its key to the next.
-     */
-    claim: async (team: string, key: string, fingerprint: string, subjectId: string): Promise<Claim> => {
-      const fresh = { fingerprint, subject_id: subjectId, claimed_at: clock(), answer: null }
-      try {
-        await put(team, key, fresh, 'attribute_not_exists(pk)')
-        return { subjectId, answer: null }
-      } catch (error) {
-        if (!(error instanceof ConditionalCheckFailedException)) throw error
-      }
-      const found = await dynamo.send(
-        new GetCommand({ TableName: table, Key: itemKey.idempotency(team, key), ConsistentRead: true }),
+  /**
+   * Claims a key for a call. The first gets a claim without an answer. Throws `idempotency_mismatch` for another body
+   * and `idempotency_in_progress` while the first call runs; a first call that died leaves its key to the next.
+   */
+  const claim = async (team: string, key: string, fingerprint: string, subjectId: string): Promise<Claim> => {
+    const now = clock()
+    const fresh = { fingerprint, subject_id: subjectId, claimed_at: now, answer: null }
+    try {
+      await put(team, key, fresh, 'attribute_not_exists(pk) OR expires_at <= :now', {
+        ':now': Math.floor(now / 1000),
+      })
+      return { subjectId, claimedAt: now, answer: null }
+    } catch (error) {
+      if (!(error instanceof ConditionalCheckFailedException)) throw error
+    }
+    const found = await dynamo.send(
+      new GetCommand({ TableName: table, Key: itemKey.idempotency(team, key), ConsistentRead: true }),
+    )
+    // Given back between the two.
+    if (!found.Item) return claim(team, key, fingerprint, subjectId)
+    const before = claimSchema.parse(found.Item)
+    if (before.fingerprint !== fingerprint)
+      throw new GatehouseError('idempotency_mismatch', 'this key came with another request before')
+    if (before.answer)
+      return { subjectId: before.subject_id, claimedAt: before.claimed_at, answer: before.answer }
+    if (now - before.claimed_at < limits.idempotencyLeaseMs) {
+      throw new GatehouseError(
+        'idempotency_in_progress',
+        'the first call with this key has not been answered yet',
       )
-      const before = claimSchema.parse(found.Item)
-      if (before.fingerprint !== fingerprint)
-        throw new GatehouseError('idempotency_mismatch', 'this key came with another request before')
-      if (before.answer) return { subjectId: before.subject_id, answer: before.answer }
-      if (clock() - before.claimed_at < limits.idempotencyLeaseMs) {
-        throw new GatehouseError(
-          'idempotency_in_progress',
-          'the first call with this key has not been answered yet',
-        )
-      }
-      try {
-        await put(team, key, { ...before, claimed_at: clock() }, 'claimed_at = :before', {
-          ':before': before.claimed_at,
-        })
-        return { subjectId: before.subject_id, answer: null }
-      } catch (error) {
-        if (!(error instanceof ConditionalCheckFailedException)) throw error
-        throw new GatehouseError('idempotency_in_progress', 'another repeat of this call is running')
-      }
-    },
+    }
+    try {
+      await put(team, key, { ...before, claimed_at: now }, 'claimed_at = :before', {
+        ':before': before.claimed_at,
+      })
+      return { subjectId: before.subject_id, claimedAt: now, answer: null }
+    } catch (error) {
+      if (!(error instanceof ConditionalCheckFailedException)) throw error
+      throw new GatehouseError('idempotency_in_progress', 'another repeat of this call is running')
+    }
+  }
+
+  return {
+    claim,
 
     /** Stores the answer of a claimed key. */
     store: async (
@@ -97,8 +105,32 @@ export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string,
     },
 
     /** Gives a key back after a call that changed nothing, so that a corrected repeat is a first call. */
-    release: async (team: string, key: string): Promise<void> => {
-      await dynamo.send(new DeleteCommand({ TableName: table, Key: itemKey.idempotency(team, key) }))
+    release: async (team: string, key: string, { claimedAt }: Claim): Promise<void> => {
+      await unlessTakenOver(
+        dynamo.send(
+          new DeleteCommand({
+            TableName: table,
+            Key: itemKey.idempotency(team, key),
+            ConditionExpression: 'claimed_at = :mine',
+            ExpressionAttributeValues: { ':mine': claimedAt },
+          }),
+        ),
+      )
     },
+
+    /** Leaves a key to the next repeat at once, after a call that failed and may have written: for the same subject. */
+    reopen: async (team: string, key: string, fingerprint: string, claim: Claim): Promise<void> => {
+      const open = { fingerprint, subject_id: claim.subjectId, claimed_at: 0, answer: null }
+      await unlessTakenOver(put(team, key, open, 'claimed_at = :mine', { ':mine': claim.claimedAt }))
+    },
+  }
+}
+
+/** A call that took longer than its lease may find its key in other hands; it is theirs then. */
+const unlessTakenOver = async (write: Promise<unknown>): Promise<void> => {
+  try {
+    await write
+  } catch (error) {
+    if (!(error instanceof ConditionalCheckFailedException)) throw error
   }
 }

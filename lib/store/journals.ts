@@ -14,7 +14,14 @@ export type Journals = ReturnType<typeof createJournals>
 export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
   const segment = async ({ team, id }: Id, first: number): Promise<Entry[] | null> => {
     const text = await blobs.get(objectKey.segment(team, id, first))
-    return text === null ? null : fromLines(text)
+    if (text === null) return null
+    try {
+      return fromLines(text)
+    } catch (cause) {
+      throw new GatehouseError('journal_damaged', `segment ${first} of ${id} holds a line that is no entry`, {
+        cause,
+      })
+    }
   }
 
   const firstSequences = async ({ team, id }: Id, from: number, max: number): Promise<number[]> => {
@@ -43,11 +50,14 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
   return {
     /**
      * Writes an item's outbox to the journal, in order. Harmless to repeat, and from several places at once: lines and
-     * keys are fixed by the item, so whoever comes second finds the same bytes. Returns the last sequence written.
-     * Throws `journal_damaged` when other bytes hold a key.
+     * keys are fixed by the item, so whoever comes second finds the same bytes. Returns the last sequence that is
+     * written, which is always the end of a segment: where another drain that knew more entries came first, that is
+     * behind the outbox's own last, and the next segment has to begin behind it. Throws `journal_damaged` when other
+     * bytes hold a key.
      */
     drain: async (item: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<number | null> => {
       let rest = item.outbox.slice(0)
+      let last: number | null = null
       while (rest.length > 0) {
         const batch = rest.slice(0, limits.journalBatch.entries)
         const first = batch[0]?.sequence ?? 0
@@ -55,16 +65,21 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
         const key = objectKey.segment(item.team, item.id, first)
         if (await blobs.create(key, body, 'application/x-ndjson')) {
           rest = rest.slice(batch.length)
+          last = first + batch.length - 1
           continue
         }
         const existing = await blobs.get(key)
-        const lines = (existing ?? '').split('\n').filter((line) => line !== '')
-        const same = lines.length > 0 && lines.every((line, index) => line === rest[index]?.line)
-        if (existing !== null && !same)
+        // Its creator is not done yet.
+        if (existing === null) continue
+        const lines = existing.split('\n').filter((line) => line !== '')
+        const same =
+          lines.length > 0 && rest.slice(0, lines.length).every(({ line }, at) => line === lines[at])
+        if (!same)
           throw new GatehouseError('journal_damaged', `segment ${first} of ${item.id} holds other entries`)
         rest = rest.slice(lines.length)
+        last = first + lines.length - 1
       }
-      return item.outbox.at(-1)?.sequence ?? null
+      return last
     },
 
     /** The segment that begins with `first`; null while it is not written. Following a session is calling this. */
@@ -78,7 +93,7 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
         const found = await segment(id, next)
         if (!found?.length) break
         entries.push(...found.filter((entry) => entry.sequence > sequence))
-        next = (found.at(-1)?.sequence ?? next) + 1
+        next += found.length
       }
       return entries.slice(0, limit)
     },
@@ -90,9 +105,7 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
         const text = await blobs.get(objectKey.segment(team, id, next))
         if (!text) return
         yield text
-        const last = fromLines(text.trimEnd().slice(text.trimEnd().lastIndexOf('\n') + 1)).at(-1)
-        if (!last) return
-        next = last.sequence + 1
+        next += text.split('\n').length - 1
       }
     },
   }

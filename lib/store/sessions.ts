@@ -76,7 +76,19 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
     return item
   }
 
-  /** One conditional write; throws `conflict` when another write came first. */
+  /** The item if it holds this line: the write went through, and only its answer was lost. */
+  const find = async (
+    id: Id,
+    line: SessionItem['outbox'][number] | undefined,
+  ): Promise<SessionItem | null> => {
+    const there = await get(id)
+    return there?.outbox.some((other) => other.line === line?.line) ? there : null
+  }
+
+  /**
+   * One conditional write; throws `conflict` when another write came first. The SDK repeats a request whose answer it
+   * did not get, so a refusal may be about this very write having been made.
+   */
   const commit = async (item: SessionItem, change: Change): Promise<SessionItem> => {
     const now = clock()
     const next = changeItem(item, change, new Date(now).toISOString())
@@ -84,6 +96,8 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
       await dynamo.send(new PutCommand(sessionPut(table, next, item.revision, now)))
     } catch (error) {
       if (error instanceof ConditionalCheckFailedException) {
+        const own = change.facts.length > 0 ? await find(item, next.outbox.at(-1)) : null
+        if (own) return own
         throw new GatehouseError('conflict', `session ${item.id} was changed by another write`, {
           cause: error,
         })
@@ -169,9 +183,12 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
         ScanIndexForward: false,
         Limit: options.limit + (options.before ? 1 : 0),
       })
-      const wanted = ids.filter((id) => id.id !== options.before).slice(0, options.limit)
-      const items = await Promise.all(wanted.map(get))
-      return { items: items.filter((item) => item !== null), more: last !== null }
+      const older = ids.filter((id) => id.id !== options.before)
+      const items = await Promise.all(older.slice(0, options.limit).map(get))
+      return {
+        items: items.filter((item) => item !== null),
+        more: last !== null || older.length > options.limit,
+      }
     },
 
     /** Sessions whose deadline has come, oldest first; all live ones when `until` is null. */

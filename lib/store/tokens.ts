@@ -38,7 +38,10 @@ export const createTokens = (dynamo: DynamoDBDocumentClient, table: string, cloc
 
   /** Whom a secret stands for; null when it is unknown or has expired. */
   find: async (secret: string): Promise<Principal | null> => {
-    const answer = await dynamo.send(new GetCommand({ TableName: table, Key: itemKey.token(secret) }))
+    // A worker shows its token moments after it was recorded.
+    const answer = await dynamo.send(
+      new GetCommand({ TableName: table, Key: itemKey.token(secret), ConsistentRead: true }),
+    )
     const parsed = tokenItemSchema.safeParse({ expires_at: null, ...answer.Item })
     if (!parsed.success) return null
     const { principal, expires_at } = parsed.data

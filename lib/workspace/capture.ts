@@ -49,6 +49,10 @@ const findChanged = async (run: Run) => {
   return { changed, removed, retyped: retyped > 0, complained: listed.stderr !== '' }
 }
 
+/** Above so many files their objects go into one pack instead of a file each. */
+const bulk = 100
+const onePack = ['-c', 'core.bigFileThreshold=1']
+
 const stage = async (run: Run, paths: Buffer[], removed: Buffer[]): Promise<{ complained: boolean }> => {
   await rm(`${run.index}.lock`, { force: true })
   if (removed.length > 0)
@@ -57,7 +61,17 @@ const stage = async (run: Run, paths: Buffer[], removed: Buffer[]): Promise<{ co
       input: joinNul(removed),
     })
   const { stderr } = await git(
-    ['update-index', '-q', '--refresh', '-z', '--add', '--remove', '--replace', '--stdin'],
+    [
+      ...(paths.length > bulk ? onePack : []),
+      'update-index',
+      '-q',
+      '--refresh',
+      '-z',
+      '--add',
+      '--remove',
+      '--replace',
+      '--stdin',
+    ],
     { ...onTree(run), input: joinNul(paths), allow: [0, 1] },
   )
   return { complained: stderr !== '' }

@@ -1,11 +1,11 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { streamSSE } from 'hono/streaming'
-import { GatehouseError } from '../../../lib/errors.ts'
+import { GatehouseError, isError } from '../../../lib/errors.ts'
 import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
-import { verifyJournal } from '../../../lib/journal/verify.ts'
+import { type Verification, verifyJournal } from '../../../lib/journal/verify.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
-import { carryOut } from '../../../lib/store/effects.ts'
+import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
@@ -96,17 +96,30 @@ const requireWithin = (item: SessionItem, from: number): void => {
   }
 }
 
-/** Reads the whole journal as it is when the item says that nothing is left to drain. */
-const readAll = async (platform: Platform, item: SessionItem): Promise<Entry[]> =>
-  platform.journals.after(item, -1, item.journal_head.sequence + 1)
+/** Proves a session's journal up to its head; a segment that can't even be read is a finding like any other. */
+const prove = async (platform: Platform, item: SessionItem): Promise<Verification> => {
+  const { journal_head: head, document } = item
+  const entries: Entry[] = []
+  let unreadable: GatehouseError | null = null
+  try {
+    while (entries.length <= head.sequence) {
+      const segment = await platform.journals.segment(item, entries.length)
+      if (!segment?.length) break
+      entries.push(...segment)
+    }
+  } catch (error) {
+    if (!isError(error, 'journal_damaged')) throw error
+    unreadable = error
+  }
+  const found = verifyJournal(entries, { head, document })
+  // What could be read may be damaged before; else the first bad place is where reading stopped.
+  if (!unreadable || (found.problem && found.problem.sequence < entries.length)) return found
+  return { ...found, ok: false, problem: { sequence: entries.length, message: unreadable.message } }
+}
 
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
-  // What an item still has in its outbox belongs to the journal: a reader never finds less than the session's head.
-  const load = async (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
-    carryOut(
-      platform,
-      await platform.sessions.require({ team: person(c.get('principal'), 'viewer').team, id }),
-    )
+  const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
+    drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
 
   app.openapi(events, async (c) => {
     const query = c.req.valid('query')
@@ -133,7 +146,6 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
 
   app.openapi(verify, async (c) => {
     const item = await load(c, c.req.valid('param').id)
-    const entries = await readAll(platform, item)
-    return c.json(verifyJournal(entries, { head: item.journal_head, document: item.document }), 200)
+    return c.json(await prove(platform, item), 200)
   })
 }

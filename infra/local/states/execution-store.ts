@@ -119,7 +119,7 @@ export class ExecutionStore {
     const running = [...this.#summaries.values()]
       .flatMap((named) => [...named.values()])
       .filter((summary) => summary.status === 'RUNNING')
-    for (const summary of running) {
+    const mend = async (summary: ExecutionSummary) => {
       const path = this.#historyPath(summary.machine, summary.name)
       const events = eventsOf(await recoverLines(path))
       const last = events.at(-1)
@@ -135,6 +135,9 @@ export class ExecutionStore {
       const { machine, name, stopDate } = summary
       this.#index.append(JSON.stringify({ machine, name, stopDate, status: summary.status }))
     }
+    for (let from = 0; from < running.length; from += mendedAtOnce) {
+      await Promise.all(running.slice(from, from + mendedAtOnce).map(mend))
+    }
     await this.#index.flushed()
   }
 
@@ -142,6 +145,8 @@ export class ExecutionStore {
     return join(this.#directory, 'histories', fileName(machine), `${fileName(name)}.jsonl`)
   }
 }
+
+const mendedAtOnce = 64
 
 const restarted = {
   error: 'Gatehouse.Restarted',

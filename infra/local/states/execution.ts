@@ -1,7 +1,8 @@
 import { StateMachine } from 'aws-local-stepfunctions'
 import { z } from 'zod'
 import type { Deadline, Deadlines } from './deadlines.ts'
-import type { PreparedMachine, Seconds, TaskSettings, WaitSettings } from './definition-preparation.ts'
+import type { PreparedMachine, TaskSettings } from './definition-preparation.ts'
+import { secondsOf, waitSeconds } from './durations.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { type History, historyLimitFailure } from './history.ts'
 import * as event from './history-events.ts'
@@ -52,11 +53,6 @@ export class Execution {
     this.#context = context
     this.#around = around
     this.history = newHistory(() => this.#fail(historyLimitFailure))
-  }
-
-  /** Whether it has ended; it may do so before `run`. */
-  get over(): boolean {
-    return this.#over
   }
 
   run(input: string): void {
@@ -267,28 +263,4 @@ function failureOfFunction(error: unknown): event.Failure {
   const errorType = error instanceof Error ? error.name : 'Error'
   const errorMessage = error instanceof Error ? error.message : String(error)
   return { error: errorType, cause: JSON.stringify({ errorType, errorMessage }) }
-}
-
-function secondsOf(seconds: Seconds, input: Json): number | undefined {
-  if (seconds === undefined || typeof seconds === 'number') return seconds
-  const read = z.int().min(1).safeParse(follow(seconds.path, input))
-  if (read.success) return read.data
-  const cause = `The path '${seconds.path}' must lead to a positive whole number of seconds`
-  throw new TaskError({ error: 'States.Runtime', cause }, false)
-}
-
-// What is no number of seconds and no time is left for the interpreter to complain of.
-function waitSeconds({ secondsPath, timestampPath }: WaitSettings, input: Json): number {
-  const found = follow(secondsPath ?? timestampPath ?? '$', input)
-  if (typeof found === 'number') return found
-  const time = typeof found === 'string' ? Date.parse(found) : Number.NaN
-  return Number.isNaN(time) ? 0 : (time - Date.now()) / 1_000
-}
-
-function follow(path: string, input: Json): unknown {
-  let found: unknown = input
-  for (const field of path.split('.').slice(1)) {
-    found = typeof found === 'object' && found !== null ? Reflect.get(found, field) : undefined
-  }
-  return found
 }

@@ -40,7 +40,3 @@ export const listStateMachinesRequest = z.object(page)
 export const sendTaskSuccessRequest = z.object({ taskToken, output: z.string() })
 export const sendTaskFailureRequest = z.object({ taskToken, ...failure })
 export const sendTaskHeartbeatRequest = z.object({ taskToken })
-
-export type StartExecutionRequest = z.output<typeof startExecutionRequest>
-export type ListExecutionsRequest = z.output<typeof listExecutionsRequest>
-export type GetExecutionHistoryRequest = z.output<typeof getExecutionHistoryRequest>

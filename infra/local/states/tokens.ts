@@ -31,18 +31,18 @@ export class Tokens {
 
   mint({ machine, name }: TokenOwner): string {
     const content = Buffer.from(JSON.stringify([machine, name, randomBytes(12).toString('base64url')]))
-    return Buffer.concat([this.#sign(content), content]).toString('base64url')
+    return Buffer.concat([version, this.#sign(content), content]).toString('base64url')
   }
 
   /** Whose token it is; `InvalidToken` for anything not minted with this key. */
   ownerOf(token: string): TokenOwner {
     const bytes = Buffer.from(token, 'base64url')
-    const content = bytes.subarray(signatureBytes)
+    const content = bytes.subarray(headBytes)
     const genuine =
       token.length <= limits.tokenCharacters &&
       bytes.toString('base64url') === token &&
-      bytes.length > signatureBytes &&
-      timingSafeEqual(bytes.subarray(0, signatureBytes), this.#sign(content))
+      bytes.length > headBytes &&
+      timingSafeEqual(bytes.subarray(0, headBytes), Buffer.concat([version, this.#sign(content)]))
     if (!genuine) throw new ServiceError('InvalidToken', "Invalid Token: 'Invalid token'")
     const [machine, name] = tokenContent.parse(JSON.parse(content.toString()))
     return { machine, name }
@@ -56,3 +56,6 @@ export class Tokens {
 const tokenContent = z.tuple([z.string(), z.string(), z.string()])
 const keyBytes = 32
 const signatureBytes = 16
+// Also keeps a token from beginning with a hyphen, which command lines take for an option.
+const version = Buffer.from([1])
+const headBytes = version.length + signatureBytes

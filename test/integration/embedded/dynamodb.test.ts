@@ -74,6 +74,18 @@ describe('DynamoDB on one machine', () => {
     await first.close()
   })
 
+  test('refuses a folder that another stack holds, and leaves that one alone', async () => {
+    const path = join(folder, 'held')
+    const holder = await startDynamoDb({ path })
+    await expect(startDynamoDb({ path })).rejects.toThrow('held by another process')
+    const client = clientOf(holder.endpoint)
+    await createTable(client)
+    client.destroy()
+    await holder.close()
+    const next = await startDynamoDb({ path })
+    await next.close()
+  })
+
   test('a client that breaks off in the middle of a request harms nobody', async () => {
     const dynamodb = await startDynamoDb()
     const socket = connect(Number(new URL(dynamodb.endpoint).port), '127.0.0.1')
@@ -209,5 +221,5 @@ describe('DynamoDB on one machine', () => {
     }
     client.destroy()
     await again.close()
-  })
+  }, 20_000)
 })

@@ -194,6 +194,7 @@ describe('S3 on one machine', () => {
       if (acknowledged.size === 8) child.kill('SIGKILL')
     })
     await Promise.allSettled(writes)
+    child.kill('SIGKILL')
     doomed.destroy()
 
     const again = await startS3({ directory: folder, bucket: Bucket })
@@ -211,5 +212,5 @@ describe('S3 on one machine', () => {
     reader.destroy()
     await again.close()
     await rm(folder, { recursive: true, force: true })
-  })
+  }, 20_000)
 })

@@ -1,5 +1,6 @@
-import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   DescribeExecutionCommand,
   DescribeStateMachineCommand,
@@ -344,8 +345,8 @@ describe.concurrent('time', () => {
   test('heartbeats keep a task alive; without them it is States.HeartbeatTimeout and the token is dead', async () => {
     const arn = await states.start('heartbeat')
     const taskToken = await tokens.next('heartbeat')
-    for (let beats = 0; beats < 3; beats += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 600))
+    for (let beats = 0; beats < 4; beats += 1) {
+      await sleep(400)
       await states.sfn.send(new SendTaskHeartbeatCommand({ taskToken }))
     }
     expect((await states.ended(arn)).output).toEqual({
@@ -386,7 +387,7 @@ describe.concurrent('time', () => {
     await states.sfn.send(new SendTaskFailureCommand({ taskToken: first, error: 'Lost' }))
     const second = await tokens.next('parked-again')
     expect(second).not.toBe(first)
-    expect(second).toMatch(/^[\w-]+$/)
+    expect(second).toMatch(/^AQ?[\w-]+$/)
     await expect(succeed(first)).rejects.toBeInstanceOf(TaskTimedOut)
     await succeed(second)
     expect((await states.ended(arn)).status).toBe('SUCCEEDED')
@@ -502,44 +503,5 @@ describe('reading', () => {
 
   test('it listens on the loopback address only', () => {
     expect(new URL(states.endpoint).hostname).toBe('127.0.0.1')
-  })
-})
-
-describe('a restart', () => {
-  test('keeps what ended, aborts what ran, and mends what a kill tore', async () => {
-    const ended = await states.start('steps', { fail: false }, 'kept')
-    await states.ended(ended)
-    const before = await states.history(ended)
-    const running = await states.start('unguarded', {}, 'interrupted')
-    const taskToken = await tokens.next('unguarded')
-    const finished = await states.start('unguarded', {}, 'ended-unlisted')
-    await succeed(await tokens.next('unguarded'), 'late')
-    await states.ended(finished)
-
-    await states.restart()
-    const index = join(states.directory, 'executions.jsonl')
-    const lines = (await readFile(index, 'utf8')).split('\n')
-    const withoutEnd = lines.filter(
-      (line) => !(line.includes('"ended-unlisted"') && line.includes('"status"')),
-    )
-    await writeFile(index, `${withoutEnd.join('\n')}{"machine":"echo","na`)
-    await appendFile(join(states.directory, 'histories', 'steps', 'kept.jsonl'), '{"id":99,"ty')
-    await states.restart()
-
-    expect(await states.ended(ended)).toMatchObject({ status: 'SUCCEEDED' })
-    expect(await states.history(ended)).toEqual(before)
-    expect(await states.ended(running)).toMatchObject({ status: 'ABORTED', error: 'Gatehouse.Restarted' })
-    expect((await typesOf(running)).at(-1)).toBe('ExecutionAborted')
-    expect(await states.ended(finished)).toMatchObject({ status: 'SUCCEEDED', output: { result: 'late' } })
-    await expect(succeed(taskToken)).rejects.toBeInstanceOf(TaskTimedOut)
-    await expect(states.start('steps', { fail: false }, 'kept')).rejects.toBeInstanceOf(
-      ExecutionAlreadyExists,
-    )
-    await states.ended(await states.start('echo', {}, 'after-the-torn-line'))
-    await states.restart()
-    const { executions = [] } = await states.sfn.send(
-      new ListExecutionsCommand({ stateMachineArn: arnOf('echo') }),
-    )
-    expect(executions[0]).toMatchObject({ name: 'after-the-torn-line', status: 'SUCCEEDED' })
   })
 })

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import { resolveBase } from '../../../lib/workspace/base.ts'
 import { fetchMirror } from '../../../lib/workspace/mirror.ts'
 import { parseRepository } from '../../../lib/workspace/repository-address.ts'
@@ -65,3 +66,6 @@ export const contents = (
   }
   return found
 }
+
+// Every test starts dozens of processes, on machines that may be busy with others.
+vi.setConfig({ testTimeout: 60_000 })

@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from 'vitest'
+import { type Stack, type StackOptions, startStack } from '../../infra/local/stack.ts'
+import { type Client, createClient } from './client.ts'
+
+/** One embedded stack for the tests of a file; `api` is there once the first test runs. */
+export const useStack = (options: Partial<StackOptions> = {}) => {
+  const used: { stack?: Stack; api?: Client; home?: string } = {}
+  const faults: string[] = []
+  beforeAll(async () => {
+    used.home = await mkdtemp(join(tmpdir(), 'gatehouse-e2e-'))
+    used.stack = await startStack({
+      port: 0,
+      home: used.home,
+      concurrency: 8,
+      log: (line) => faults.push(line),
+      ...options,
+    })
+    used.api = createClient(used.stack.url, used.stack.adminToken)
+  })
+  afterAll(async () => {
+    await used.stack?.close()
+    if (used.home) await rm(used.home, { recursive: true, force: true })
+  })
+  const need = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new Error('the stack is not started')
+    return value
+  }
+  return {
+    get api() {
+      return need(used.api)
+    },
+    get stack() {
+      return need(used.stack)
+    },
+    get home() {
+      return need(used.home)
+    },
+    /** What the stack logged as its own faults. */
+    faults,
+  }
+}
