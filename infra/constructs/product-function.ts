@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Duration, RemovalPolicy } from 'aws-cdk-lib'
 import { Architecture, LoggingFormat, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda'
-import { NodejsFunction, OutputFormat, SourceMapMode } from 'aws-cdk-lib/aws-lambda-nodejs'
+import { LogLevel, NodejsFunction, OutputFormat, SourceMapMode } from 'aws-cdk-lib/aws-lambda-nodejs'
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs'
 import type { Construct } from 'constructs'
 
@@ -42,6 +42,7 @@ export class ProductFunction extends NodejsFunction {
       bundling: {
         format: OutputFormat.ESM,
         target: 'node24',
+        logLevel: LogLevel.ERROR,
         minify: true,
         keepNames: true,
         sourceMap: true,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { idSchema, newId } from '../ids.ts'
-import { type Fact, isRecord } from './facts.ts'
+import { eventFactSchema, type Fact, isRecord, recordFactSchema } from './facts.ts'
 
 /** Who stated a fact: a person by the token's principal, a worker by its id, or a step of the machine by its name. */
 export const actorSchema = z.strictObject({ kind: z.enum(['person', 'worker', 'system']), id: z.string() })
@@ -53,14 +53,15 @@ export const wellFormed = <Value>(value: Value): Value =>
     typeof inner === 'string' ? inner.toWellFormed() : inner,
   )
 
-/** Gives facts their place behind `head`; pure but for the fresh ids. */
+/** Gives facts their place behind `head`; pure but for the fresh ids. Throws on one that is not of its type: a journal never holds what a replay would refuse. */
 export const chain = (
   head: Head,
   facts: readonly Fact[],
   stamp: { sessionId: string; time: string; actor: Actor },
 ): { entries: Entry[]; head: Head } => {
   let last = head
-  const entries = facts.map((fact) => {
+  const entries = facts.map((stated) => {
+    const fact = (isRecord(stated) ? recordFactSchema : eventFactSchema).parse(stated)
     const unsigned = {
       sequence: last.sequence + 1,
       id: newId('evt'),

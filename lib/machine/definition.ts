@@ -57,7 +57,7 @@ const timeLimits = (step: Step) => {
     case 'gate':
       return { TimeoutSeconds: Math.ceil(limits.gateMs / 1000) }
     case 'admission':
-      return { TimeoutSeconds: 30 * daySecs }
+      return { TimeoutSeconds: 14 * daySecs }
     case 'worker':
       return { TimeoutSeconds: limits.wallSecs.max + 2 * 3600, HeartbeatSeconds: limits.taskHeartbeatSecs }
     case 'handler':

@@ -88,7 +88,8 @@ export const decide = (item: SessionItem, now: number): { change: Change; note: 
     },
   }
   if (ruling.kind === 'fail') {
-    return { change: fail(item, 'system', actor('Decide'), ruling, [verdict]), note: ruling.error }
+    const { failure_kind, error } = ruling
+    return { change: fail(item, 'system', actor('Decide'), { failure_kind, error }, [verdict]), note: error }
   }
   const accepted = ruling.kind === 'accept'
   const note = accepted ? `iteration ${item.document.iterations} green` : ruling.note

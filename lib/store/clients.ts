@@ -40,7 +40,10 @@ export const connect = (settings: ServiceSettings, credentials?: Credentials): C
     ...(settings.dynamodb ? { endpoint: settings.dynamodb } : {}),
   })
   return {
-    dynamo: DynamoDBDocumentClient.from(dynamo, { marshallOptions: { removeUndefinedValues: true } }),
+    dynamo: DynamoDBDocumentClient.from(dynamo, {
+      // The second is for maps with a key `constructor`, which the marshaller would take for an instance of a class.
+      marshallOptions: { removeUndefinedValues: true, convertClassInstanceToMap: true },
+    }),
     s3: new S3Client({
       ...common,
       // Presigned URLs are used by plain HTTP clients, which would not compute the SDK's optional checksums.

@@ -96,7 +96,8 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
       await dynamo.send(new PutCommand(sessionPut(table, next, item.revision, now)))
     } catch (error) {
       if (error instanceof ConditionalCheckFailedException) {
-        const own = change.facts.length > 0 ? await find(item, next.outbox.at(-1)) : null
+        const repeated = (error.$metadata.attempts ?? 1) > 1 && change.facts.length > 0
+        const own = repeated ? await find(item, next.outbox.at(-1)) : null
         if (own) return own
         throw new GatehouseError('conflict', `session ${item.id} was changed by another write`, {
           cause: error,
@@ -153,7 +154,7 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
           return change ? commit(item, change) : item
         },
         {
-          retries: 20,
+          retries: 50,
           minTimeout: 5,
           maxTimeout: 250,
           factor: 1.6,

@@ -15,7 +15,7 @@ export type Advertised = {
 export type ContactProblem = 'not_a_repository' | 'unreachable' | 'authentication'
 
 /** Serves a path repository at command scope, so its owner may be someone else and its config starts nothing. */
-export const localUploadPack = [
+const localUploadPack = [
   'git',
   '-c safe.directory="*"',
   '-c core.hooksPath=/dev/null',

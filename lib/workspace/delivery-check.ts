@@ -35,7 +35,7 @@ const patterns = (target: DeliveryTarget): string[] => {
 }
 
 /** Decides from the refs that are there whether `branch` can be made at `commit` (null: not known yet). Pure. */
-export const judge = (
+const judge = (
   refs: ReadonlyMap<string, string>,
   target: Pick<DeliveryTarget, 'branch' | 'expected'>,
   commit: string | null,

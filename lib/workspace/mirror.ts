@@ -15,7 +15,7 @@ import type { Failure } from './failure.ts'
 import { git } from './git.ts'
 import type { Credentials } from './git-environment.ts'
 import { withLock } from './lock.ts'
-import { endOrphan, forgetChild, noteChild, sweepLeftovers } from './orphan.ts'
+import { endOrphan, expectChild, forgetChild, noteChild, sweepLeftovers } from './orphan.ts'
 import { removeTree } from './remove-tree.ts'
 import type { Repository } from './repository-address.ts'
 import { writeSkeleton } from './skeleton.ts'
@@ -76,6 +76,7 @@ const fetchInto = async (
   { repository, credentials, signal }: FetchOptions,
 ): Promise<Failure<ContactProblem> | null> => {
   if (seen.head === null) await rm(join(directory, mirrorHead), { force: true })
+  expectChild(note)
   try {
     const answer = await git(
       [

@@ -17,7 +17,10 @@ const startOf = (pid: number): string | null => {
   }
 }
 
-/** Notes a child that outlives us if we are killed; written before it can have done anything that needs tidying. */
+/** Says that a child is about to start, so that whoever comes after a kill in that moment tidies up too. */
+export const expectChild = (file: string): void => writeFileSync(file, '{}')
+
+/** Notes a child that outlives us if we are killed. */
 export const noteChild = (file: string, pid: number): void =>
   writeFileSync(file, JSON.stringify({ pid, started: startOf(pid) ?? '' }))
 

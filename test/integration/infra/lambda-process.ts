@@ -6,11 +6,12 @@ import { z } from 'zod'
 
 const answerSchema = z.object({
   id: z.number(),
-  result: z.unknown(),
+  result: z.unknown().optional(),
   prelude: z.object({ statusCode: z.number(), headers: z.record(z.string(), z.string()) }).optional(),
   body: z.string().optional(),
   error: z.object({ name: z.string(), message: z.string() }).optional(),
 })
+const readySchema = z.object({ ready: z.literal(true) })
 export type Answer = z.infer<typeof answerSchema>
 
 /** A process that holds one bundled function. */
@@ -21,10 +22,7 @@ export type LambdaProcess = {
 }
 
 /** Starts the bundle in `directory` with this environment and no other. */
-export const startLambda = async (
-  directory: string,
-  env: Record<string, string>,
-): Promise<LambdaProcess> => {
+export const startLambda = async (directory: string, env: Record<string, string>): Promise<LambdaProcess> => {
   const program = pathToFileURL(join(directory, 'index.mjs')).href
   const child = fork(join(import.meta.dirname, 'lambda-host.ts'), [program], { env, execArgv: [] })
   const calls = new Map<number, PromiseWithResolvers<Answer>>()
@@ -35,13 +33,13 @@ export const startLambda = async (
     for (const call of calls.values()) call.reject(error)
   })
   child.on('message', (message) => {
-    const parsed = answerSchema.safeParse(message)
-    if (!parsed.success) return ready.resolve()
-    const call = calls.get(parsed.data.id)
-    calls.delete(parsed.data.id)
-    const { error } = parsed.data
-    if (error) call?.reject(Object.assign(new Error(error.message), { name: error.name }))
-    else call?.resolve(parsed.data)
+    if (readySchema.safeParse(message).success) return ready.resolve()
+    const answer = answerSchema.parse(message)
+    const call = calls.get(answer.id)
+    calls.delete(answer.id)
+    if (answer.error)
+      call?.reject(Object.assign(new Error(answer.error.message), { name: answer.error.name }))
+    else call?.resolve(answer)
   })
   await ready.promise
   let last = 0

@@ -213,7 +213,9 @@ test('a fetch whose worker was killed leaves no lock, no orphan and no debris in
   const moved = repository.commit({ d: 'd' })
   const killed = fetcher(home, repository.directory, { PATH: `${slowGit(folder)}:${process.env.PATH}` })
   while (!existsSync(join(folder, 'started'))) await sleep(10)
-  const { pid } = JSON.parse(readFileSync(`${mirror}.fetching`, 'utf8'))
+  const noted = () => JSON.parse(readFileSync(`${mirror}.fetching`, 'utf8')).pid
+  await expect.poll(noted).toEqual(expect.any(Number))
+  const pid = noted()
   killed.kill('SIGKILL')
   await once(killed, 'close')
   expect(() => process.kill(pid, 0)).not.toThrow()

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { vi } from 'vitest'
+import { afterAll, vi } from 'vitest'
 import { resolveBase } from '../../../lib/workspace/base.ts'
 import { fetchMirror } from '../../../lib/workspace/mirror.ts'
 import { parseRepository } from '../../../lib/workspace/repository-address.ts'
@@ -35,14 +36,40 @@ export type Opened = {
   engineGit: string
 }
 
-/** A repository of these files, mirrored and opened. */
+type Source = { mirror: string; base: string }
+const sources = new Map<string, Promise<Source>>()
+const shared = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+afterAll(() => rmSync(shared, { recursive: true, force: true }))
+
+const prepareSource = async (files: Record<string, FileSpec>): Promise<Source> => {
+  const { directory } = makeRepository({ files, directory: join(shared, `repository-${sources.size}`) })
+  const mirror = await mirrorOf(directory, shared)
+  return { mirror, base: good(await resolveBase(mirror, null)).commit }
+}
+
+/**
+ * A repository of these files, mirrored and opened. Its commit depends on the files alone, so tests with the same files
+ * share a mirror; the repository itself is made for the test that looks at it.
+ */
 export const open = async (files: Record<string, FileSpec> = { 'README.md': 'hello\n' }): Promise<Opened> => {
-  const repository = makeRepository({ files })
+  const key = JSON.stringify(files)
+  const source = sources.get(key) ?? prepareSource(files)
+  sources.set(key, source)
+  const { mirror, base } = await source
   const folder = temporaryFolder()
-  const mirror = await mirrorOf(repository.directory, folder)
-  const base = good(await resolveBase(mirror, null)).commit
   const workspace = await openWorkspace({ run: join(folder, 'run'), mirror, base })
-  return { repository, workspace, mirror, base, folder, engineGit: join(folder, 'run', 'engine.git') }
+  let repository: TestRepository | undefined
+  return {
+    get repository() {
+      repository ??= makeRepository({ files })
+      return repository
+    },
+    workspace,
+    mirror,
+    base,
+    folder,
+    engineGit: join(folder, 'run', 'engine.git'),
+  }
 }
 
 /** Paths and object names of a tree, from our repository. */

@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest'
+import { makeRepository } from '../repositories.ts'
+import type { Start } from './client.ts'
+import { useStack } from './stack.ts'
+
+const used = useStack()
+
+type Check = NonNullable<Start['contract']>['checks'][number]
+
+const run = async (contract: Start['contract'], engine_command: string, more: Partial<Start> = {}) => {
+  const { directory } = makeRepository({
+    files: { 'a.txt': 'one\n', 'lock/keep.txt': 'kept\n', '.gitignore': 'cache/\n', script: 'echo hi\n' },
+  })
+  const { id } = await used.api.start({
+    repo: directory,
+    intent: 'Try',
+    engine_command,
+    mode: 'auto',
+    contract,
+    repair_invokes: 0,
+    ...more,
+  })
+  return used.api.untilGate(id, 'approval')
+}
+const one = (check: Partial<Check> & { command: string }): Start['contract'] => ({
+  checks: [{ name: 'c', ...check }],
+})
+
+test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>]>([
+  [
+    'is missing',
+    { command: 'no-such-tool-here' },
+    { verdict: 'could_not_run', reason: 'command_not_found', exit_code: 127 },
+  ],
+  [
+    'is not executable',
+    { command: './script' },
+    { verdict: 'could_not_run', reason: 'not_executable', exit_code: 126 },
+  ],
+  ['is killed', { command: 'kill -9 $$' }, { verdict: 'could_not_run', reason: 'signal', signal: 'SIGKILL' }],
+  [
+    'times out',
+    { command: 'sleep 60', timeout_secs: 1 },
+    { verdict: 'could_not_run', reason: 'timed_out', timed_out: true, deadline_clamped: false },
+  ],
+])(
+  'a check that %s is no verdict on the work: the session ends as infrastructure',
+  async (_name, check, expected) => {
+    const session = await run(one(check), 'echo b > b.txt')
+    expect(session).toMatchObject({ state: 'failed', failure_kind: 'infrastructure', iterations: 1 })
+    expect(session.last_check_results).toMatchObject([{ name: 'c', passed: false, ...expected }])
+  },
+)
+
+test('a check that the session’s clock kills books the budget', async () => {
+  const session = await run(one({ command: 'test -e b.txt || exit 1; sleep 60' }), 'echo b > b.txt', {
+    max_wall_secs: 3,
+  })
+  expect(session).toMatchObject({ state: 'failed', failure_kind: 'budget_exhausted' })
+  expect(session.last_check_results).toMatchObject([{ reason: 'deadline', deadline_clamped: true }])
+})
+
+test('a check whose runs disagree is flaky, and flaky is not green', async () => {
+  const flip =
+    'test -e b.txt || exit 1; if [ -e cache/seen ]; then exit 1; else mkdir -p cache; touch cache/seen; fi'
+  const session = await run(one({ command: flip, runs: 2 }), 'echo b > b.txt')
+  expect(session).toMatchObject({ state: 'failed', failure_kind: 'error' })
+  expect(session.last_check_results).toMatchObject([{ verdict: 'flaky', reason: 'runs_disagree', runs: 2 }])
+})
+
+test('a check that edits the tree does not get its edits delivered', async () => {
+  const session = await run(
+    one({ command: 'test -e b.txt && echo droppings > dropped.txt && echo changed > a.txt' }),
+    'echo b > b.txt',
+  )
+  expect(session.state).toBe('needs_approval')
+  expect((await used.api.review(session.id)).changed_paths.map(({ path }) => path)).toEqual(['b.txt'])
+  const evaluated = (await used.api.journal(session.id)).filter(({ type }) => type === 'contract_evaluated')
+  expect(evaluated[0]?.data).toMatchObject({ on: 'worktree', green: true, tree_edited: true })
+})
+
+test('a fix that is green only with ignored leftovers is red on the clean checkout', async () => {
+  const contract = one({ command: 'test -e cache/answer' })
+  const session = await run(contract, 'mkdir -p cache; touch cache/answer; echo b > b.txt')
+  expect(session).toMatchObject({ state: 'failed', failure_kind: 'error' })
+  const evaluated = (await used.api.journal(session.id))
+    .filter(({ type }) => type === 'contract_evaluated')
+    .map(({ data }) => [data.on, data.green])
+  expect(evaluated).toEqual([
+    ['worktree', true],
+    ['clean_checkout', false],
+  ])
+  const trusting = await run(contract, 'mkdir -p cache; touch cache/answer; echo b > b.txt', {
+    verify: 'worktree',
+  })
+  expect(trusting.state).toBe('needs_approval')
+})
+
+test('an engine that edits a protected path fails the check of that name', async () => {
+  const contract = { protect: ['lock/**'], checks: [{ name: 'c', command: 'test -e b.txt' }] }
+  const session = await run(contract, 'echo b > b.txt; git mv lock/keep.txt moved.txt')
+  expect(session).toMatchObject({ state: 'failed', failure_kind: 'error' })
+  const protect = session.last_check_results.find(({ name }) => name === 'protect')
+  expect(protect).toMatchObject({ verdict: 'failed', reason: 'protected_path_changed' })
+  expect(protect?.output_head).toContain('lock/keep.txt')
+})
+
+test('setup runs once in each fresh tree, before its checks; a failing one is no verdict', async () => {
+  const contract = {
+    setup: ['mkdir -p cache && echo prepared >> cache/setup'],
+    checks: [{ name: 'c', command: 'test -e b.txt && test "$(cat cache/setup)" = prepared' }],
+  }
+  const fine = await run(contract, 'echo b > b.txt')
+  expect(fine.state).toBe('needs_approval')
+  const broken = await run({ ...contract, setup: ['echo could not; exit 4'] }, 'echo b > b.txt')
+  expect(broken).toMatchObject({ state: 'failed', failure_kind: 'configuration', iterations: 0 })
+  expect(broken.error).toContain('exited with 4')
+})
+
+test('all checks run after a failure, outputs are artifacts, head and tail stand in the result', async () => {
+  const contract = {
+    checks: [
+      { name: 'first', command: 'seq 1 20000; exit 1' },
+      { name: 'says', command: 'echo value=42', output_contains: 'value=42' },
+      { name: 'json', command: 'echo \'{"a":{"b":[1,2]}}\'', output_contains: '$json:/a/b=[1, 2]' },
+      { name: 'size', command: 'wc -c < a.txt', baseline: true },
+      {
+        name: 'grew',
+        command: 'wc -c < a.txt',
+        differential: { baseline: 'size', expect: { delta_within: { min: 1, max: 100 } } },
+      },
+    ],
+  }
+  const session = await run(contract, 'echo more >> a.txt')
+  const [first, says, json, size, grew] = session.last_check_results
+  expect(first).toMatchObject({ verdict: 'failed', reason: 'exit_code', exit_code: 1, output_bytes: 108_894 })
+  expect(first?.output_head.startsWith('1\n2\n')).toBe(true)
+  expect(first?.output_tail.endsWith('20000\n')).toBe(true)
+  const full = await used.api.call('GET', `/v1/sessions/${session.id}/artifacts/${first?.artifact}`)
+  expect(String(full.body).length).toBe(108_894)
+  expect([says?.verdict, json?.verdict, size?.verdict, grew?.verdict]).toEqual([
+    'passed',
+    'passed',
+    'captured',
+    'passed',
+  ])
+})
+
+test('a repository that declares no checks ends as configuration and says what was looked for', async () => {
+  const session = await run(null, 'true')
+  expect(session).toMatchObject({ state: 'failed', failure_kind: 'configuration' })
+  expect(session.error).toContain('package.json')
+})

@@ -1,0 +1,202 @@
+import { ListExecutionsCommand } from '@aws-sdk/client-sfn'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newId } from '../../../lib/ids.ts'
+import { canonical } from '../../../lib/journal/entry.ts'
+import { verifyJournal } from '../../../lib/journal/verify.ts'
+import { cancel } from '../../../lib/session/decisions.ts'
+import { settle } from '../../../lib/session/handlers.ts'
+import type { SessionItem } from '../../../lib/session/item.ts'
+import { carryOut, drained, transition } from '../../../lib/store/effects.ts'
+import { objectKey } from '../../../lib/store/keys.ts'
+import { askForSlot, giveBackSlot, promote } from '../../../lib/store/queue.ts'
+import { temporaryFolder } from '../../repositories.ts'
+import { Crash, crashAt, type Pieces, startPieces } from '../../support/pieces.ts'
+import { ada, creationChange, system } from '../../support/sessions.ts'
+
+let pieces: Pieces
+beforeAll(async () => {
+  pieces = await startPieces(temporaryFolder())
+}, 60_000)
+afterAll(() => pieces.close())
+
+let teams = 0
+const fresh = () => ({ team: `team-${teams++}`, id: newId('ses') })
+type Id = ReturnType<typeof fresh>
+
+const start = async (id: Id) => {
+  const { item } = await pieces.platform.sessions.create(id, creationChange(id.id, id.team))
+  return carryOut(pieces.platform, item)
+}
+const park = async (id: Id) => {
+  const token = await pieces.tokenOf(id.id)
+  return transition(pieces.platform, id, (item) =>
+    item.runtime.task ? null : { actor: system, facts: [], runtime: { task: { step: 'Admit', token } } },
+  )
+}
+const stop = (id: Id) => transition(pieces.platform, id, (item) => cancel(item, 'enough', ada))
+
+const ended = async (arn: string): Promise<string> => {
+  for (;;) {
+    const status = await pieces.platform.machine.status(arn)
+    if (status !== 'RUNNING') return status
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+const requireProven = async (item: SessionItem) => {
+  const entries = await pieces.platform.journals.after(item, -1, 10_000)
+  expect(verifyJournal(entries, { head: item.journal_head, document: item.document })).toMatchObject({
+    ok: true,
+  })
+}
+
+/** Everything that was decided has happened, and happened once. */
+const requireDone = async (id: Id) => {
+  const item = await pieces.platform.sessions.require(id)
+  const { runtime, outbox } = item
+  expect({ outbox, answers: runtime.answers, start: runtime.start_pending }).toEqual({
+    ...{ outbox: [], answers: [], start: false },
+  })
+  await requireProven(item)
+  expect(item.document.state).toBe('abandoned')
+  const arn = runtime.execution_arn ?? ''
+  expect(await ended(arn)).toBe('SUCCEEDED')
+  const types = (await pieces.platform.machine.history(arn)).map(({ type }) => type)
+  expect(types.filter((type) => type === 'TaskSucceeded')).toHaveLength(1)
+  expect(pieces.startsOf(id.id)).toBe(1)
+  const snapshot = await pieces.platform.blobs.get(objectKey.snapshot(id.team, id.id, item.version))
+  expect(snapshot).toBe(canonical(item.document))
+}
+
+describe('what a write decided is carried out', () => {
+  it('when nothing goes wrong', async () => {
+    const id = fresh()
+    for (const step of [start, park, stop]) await step(id)
+    await requireDone(id)
+  })
+
+  it('when it is carried out from ten places at once', async () => {
+    const id = fresh()
+    await Promise.all(Array.from({ length: 10 }, () => start(id)))
+    await park(id)
+    await Promise.all(Array.from({ length: 10 }, () => stop(id)))
+    await drained(pieces.platform, id)
+    await requireDone(id)
+  }, 30_000)
+
+  it.each(['before', 'after'] as const)(
+    'when it crashes %s any one of its calls and is carried out again',
+    async (when) => {
+      for (let n = 1; ; n++) {
+        const id = fresh()
+        const crash = crashAt(pieces.clients, n, when)
+        for (const step of [start, park, stop]) {
+          await step(id).catch((error) => {
+            if (!(error instanceof Crash)) throw error
+            return step(id)
+          })
+        }
+        const { fired } = crash
+        crashAt(pieces.clients, 0, when)
+        await requireDone(id)
+        if (!fired) {
+          expect(n).toBeGreaterThan(12)
+          return
+        }
+      }
+    },
+    60_000,
+  )
+
+  it('so that what was written before a crash is found by whoever only looks', async () => {
+    const id = fresh()
+    for (const step of [start, park]) await step(id)
+    // The write itself is the second call: read, write.
+    crashAt(pieces.clients, 2, 'after')
+    await expect(stop(id)).rejects.toThrow(Crash)
+    crashAt(pieces.clients, 0, 'after')
+    await drained(pieces.platform, id)
+    await requireDone(id)
+  })
+})
+
+describe('an execution', () => {
+  it('is started once for an attempt, whoever asks and how often', async () => {
+    const id = fresh()
+    const arns = await Promise.all(
+      Array.from({ length: 5 }, () => pieces.platform.machine.start({ ...id, attempt: 1 })),
+    )
+    expect(new Set(arns).size).toBe(1)
+    const all = await pieces.clients.sfn.send(
+      new ListExecutionsCommand({ stateMachineArn: pieces.settings.state_machine_arn, maxResults: 1000 }),
+    )
+    expect((all.executions ?? []).filter(({ name }) => name === `${id.id}-1`)).toHaveLength(1)
+  })
+
+  it('takes an answer once and says of every later one that nobody waits', async () => {
+    const id = fresh()
+    await start(id)
+    const answer = { ok: true as const, token: await pieces.tokenOf(id.id), output: { next: 'x', note: '' } }
+    expect(await pieces.platform.machine.answer(answer)).toBe(true)
+    expect(await pieces.platform.machine.answer(answer)).toBe(false)
+    expect(await pieces.platform.machine.heartbeat(answer.token)).toBe(false)
+    expect(await pieces.platform.machine.answer({ ...answer, token: 'never given' })).toBe(false)
+  })
+})
+
+describe('a team’s slots', () => {
+  const ask = async (id: Id, n: number) => {
+    await start(id)
+    await askForSlot(pieces.platform, id.team, id.id, new Date(1_900_000_000_000 + n).toISOString())
+  }
+  const steps = async (ids: Id[]) =>
+    Promise.all(ids.map(async (id) => (await pieces.platform.sessions.require(id)).document.step))
+
+  it('admit as many as there are slots, then the next in order as slots are given back', async () => {
+    const { team } = fresh()
+    const ids = [1, 2, 3, 4].map(() => ({ ...fresh(), team }))
+    for (const [n, id] of ids.entries()) await ask(id, n)
+    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Admit', 'Admit'])
+    await giveBackSlot(pieces.platform, team, ids[1]?.id ?? '')
+    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Preflight', 'Admit'])
+    await Promise.all([1, 2, 3].map(() => giveBackSlot(pieces.platform, team, ids[1]?.id ?? '')))
+    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Preflight', 'Admit'])
+    expect(await pieces.platform.admission.slots(team)).toHaveLength(2)
+  })
+
+  it('are never more than there are when ten ask at once, and pass over who was cancelled in the queue', async () => {
+    const { team } = fresh()
+    const ids = Array.from({ length: 10 }, () => ({ ...fresh(), team }))
+    await Promise.all(ids.map(ask))
+    const admitted = (await steps(ids)).filter((step) => step === 'Preflight')
+    expect(admitted).toHaveLength(2)
+    const waiting = (await pieces.platform.admission.first(team))?.session_id ?? ''
+    await stop({ team, id: waiting })
+    const [held] = await pieces.platform.admission.slots(team)
+    await giveBackSlot(pieces.platform, team, held ?? '')
+    expect((await steps(ids)).filter((step) => step === 'Preflight')).toHaveLength(3)
+    expect(await pieces.platform.admission.slots(team)).not.toContain(waiting)
+  }, 30_000)
+
+  it('do not stay with a session that ended between the look at it and the claim', async () => {
+    const id = fresh()
+    await start(id)
+    await pieces.platform.admission.wait(id.team, new Date(0).toISOString(), id.id)
+    const { sessions } = pieces.platform
+    const racing = {
+      ...pieces.platform,
+      sessions: {
+        ...sessions,
+        get: async (key: Id) => {
+          const before = await sessions.get(key)
+          await stop(key)
+          await transition(pieces.platform, key, (item) => (item.runtime.settled ? null : settle(item)))
+          await pieces.platform.admission.release(key.team, key.id)
+          return before
+        },
+      },
+    }
+    await promote(racing, id.team)
+    expect(await pieces.platform.admission.slots(id.team)).toEqual([])
+  })
+})
