@@ -19,6 +19,8 @@ export const problem = (c: Context<Env>, error: GatehouseError): Response => {
   })
   return c.body(JSON.stringify(body), status, {
     'content-type': 'application/problem+json',
+    // The rest of a refused body is never read, so the connection is good for nothing more.
+    ...(status === 413 ? { connection: 'close' } : {}),
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
   })
 }

@@ -32,8 +32,8 @@ export const sessionSchema = documentSchema
     distributed: z.boolean(),
     workers: z.array(z.string()),
     pool_workers: z.array(z.string()),
-    placements: z.array(z.never()),
-    integrated_subtasks: z.array(z.never()),
+    placements: z.array(z.unknown()).max(0),
+    integrated_subtasks: z.array(z.unknown()).max(0),
     repaired_locally: z.boolean(),
     authored_by: z.array(z.string()),
     event_cursor: z.number().int(),
@@ -91,7 +91,7 @@ export const problemSchema = z
 
 export const pageQuery = z.object({
   limit: z.coerce.number().int().min(1).max(limits.pageSize.max).default(limits.pageSize.default),
-  cursor: z.string().min(1).max(256).optional(),
+  cursor: idSchema('ses').optional(),
 })
 
 export const sessionParams = z.object({ id: idSchema('ses') })

@@ -26,6 +26,7 @@ const after = (item: SessionItem, note = ''): StepOutput => ({ next: item.docume
 
 /** Launches a worker for a command in hand; the launch can be repeated by the next dispatch, so its failure is a fault. */
 const launch = async (platform: Platform, item: SessionItem, workerId: string) => {
+  await platform.admission.take(item.team, item.id)
   const token = newSecret()
   await platform.tokens.add(
     token,
@@ -57,6 +58,8 @@ const park = async (platform: Platform, event: StepEvent, step: Step, token: str
     await platform.machine.answer({ ok: true, token, output: after(item, 'the session had moved on') })
   else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
   else if (starts) await launch(platform, item, starts)
+  // A session that waits for a person runs nothing, so it keeps no other from running.
+  else if (item.document.gate) await giveBackSlot(platform, item.team, item.id)
 }
 
 const runSettle = async (platform: Platform, id: { team: string; id: string }): Promise<StepOutput> => {

@@ -69,6 +69,11 @@ export const createAdmission = (dynamo: DynamoDBDocumentClient, table: string) =
       return held
     },
 
+    /** Takes a slot for a session that is already under way, above the limit if need be: a person has set it going. */
+    take: async (team: string, id: string): Promise<void> => {
+      await change(team, (slots) => (slots.includes(id) ? null : [...slots, id]))
+    },
+
     release: async (team: string, id: string): Promise<void> => {
       await change(team, (slots) => (slots.includes(id) ? slots.filter((slot) => slot !== id) : null))
     },

@@ -29,7 +29,7 @@ export const createClient = (url: string, token: string) => {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.text()
-    const isJson = /json$/.test((response.headers.get('content-type') ?? '').split(';')[0] ?? '')
+    const isJson = /[/+]json$/.test((response.headers.get('content-type') ?? '').split(';')[0] ?? '')
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
   }
 

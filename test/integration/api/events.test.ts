@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Entry } from '../../../lib/journal/entry.ts'
+import type { Fact } from '../../../lib/journal/facts.ts'
+import { transition } from '../../../lib/store/effects.ts'
+import { system } from '../../support/sessions.ts'
+import { startTestStack, type TestStack } from '../../support/stack.ts'
+
+let stack: TestStack
+beforeAll(async () => {
+  stack = await startTestStack({ concurrency: 1 })
+  await stack.platform.admission.acquire('local', 'ses_nobody', 1)
+}, 60_000)
+afterAll(() => stack.close())
+
+const create = async (): Promise<string> =>
+  z.object({ id: z.string() }).parse((await stack.call('/v1/sessions', { body: stack.start() })).json).id
+const append = (id: string, count: number) => {
+  const facts: Fact[] = Array.from({ length: count }, (_, n) => ({
+    type: 'error',
+    data: { message: `m${n}` },
+  }))
+  return transition(stack.platform, { team: 'local', id }, () => ({ actor: system, facts }))
+}
+const cancel = (id: string) => stack.call(`/v1/sessions/${id}/cancel`, { body: {} })
+const whole = (id: string): Promise<Entry[]> =>
+  stack.platform.journals.after({ team: 'local', id }, -1, 10_000)
+
+/** Follows until the server ends the stream, or `enough` says so. */
+const follow = async (
+  path: string,
+  options: { headers?: Record<string, string>; enough?: (seen: EventSourceMessage[]) => boolean } = {},
+): Promise<EventSourceMessage[]> => {
+  const broken = new AbortController()
+  const headers = {
+    authorization: `Bearer ${stack.adminToken}`,
+    accept: 'text/event-stream',
+    ...options.headers,
+  }
+  const answer = await fetch(`${stack.url}${path}`, { headers, signal: broken.signal })
+  expect(answer.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  const seen: EventSourceMessage[] = []
+  const parser = createParser({ onEvent: (event) => seen.push(event) })
+  for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    parser.feed(text)
+    if (options.enough?.(seen)) {
+      broken.abort()
+      break
+    }
+  }
+  return seen
+}
+const sequences = (events: EventSourceMessage[]) => events.map(({ id }) => Number(id))
+const upTo = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => from + n)
+
+describe('following a session', () => {
+  it('tells everything once and in order, over many segments and pages, and ends with the session', async () => {
+    const id = await create()
+    // More than a page of entries, in segments that no page ends with.
+    for (let n = 0; n < 7; n++) await append(id, 183)
+    const live = follow(`/v1/sessions/${id}/events`)
+    await sleep(200)
+    await append(id, 3)
+    await cancel(id)
+    const events = await live
+    const last = sequences(events).at(-1) ?? -1
+    expect(sequences(events)).toEqual(upTo(0, last))
+    expect(events.at(-1)?.event).toBe('state_changed')
+    const entries = await whole(id)
+    expect(events.map(({ data }) => JSON.parse(data))).toEqual(entries.slice(0, last + 1))
+  }, 30_000)
+
+  it('goes on from the last entry that a broken-off reader saw, header before query', async () => {
+    const id = await create()
+    for (const count of [3, 1, 4]) await append(id, count)
+    const first = await follow(`/v1/sessions/${id}/events`, { enough: (seen) => seen.length >= 5 })
+    const from = sequences(first)[4] ?? -1
+    await cancel(id)
+    const path = `/v1/sessions/${id}/events?after=0`
+    const rest = await follow(path, { headers: { 'last-event-id': String(from) } })
+    expect(sequences(rest)[0]).toBe(from + 1)
+    expect(sequences(rest)).toEqual(upTo(from + 1, sequences(rest).at(-1) ?? -1))
+  }, 30_000)
+
+  it('ends at once for a reader who has seen the end', async () => {
+    const id = await create()
+    await cancel(id)
+    const head = (await whole(id)).length - 1
+    for (let from = 0; from <= head; from++) {
+      const events = await follow(`/v1/sessions/${id}/events?after=${from}`)
+      for (const sequence of sequences(events)) expect(sequence).toBeGreaterThan(from)
+    }
+  }, 30_000)
+
+  it('tells only the types asked for, and still ends', async () => {
+    const id = await create()
+    await append(id, 2)
+    await cancel(id)
+    const events = await follow(`/v1/sessions/${id}/events?types=session_created,session_cancelled`)
+    expect(events.map(({ event }) => event)).toEqual(['session_created', 'session_cancelled'])
+  })
+
+  it.each(['x', '-2', '1.5', '999999'])('refuses the cursor %s', async (cursor) => {
+    const id = await create()
+    const headers = { accept: 'text/event-stream', 'last-event-id': cursor }
+    expect((await stack.call(`/v1/sessions/${id}/events`, { headers })).status).toBe(422)
+    expect((await stack.call(`/v1/sessions/${id}/events?after=${cursor}`)).status).toBe(422)
+    await cancel(id)
+  })
+})
+
+describe('pages of entries', () => {
+  it('cover the journal from any cursor with any size, without gap or repeat', async () => {
+    const id = await create()
+    for (const count of [3, 9, 1]) await append(id, count)
+    const all = await whole(id)
+    const page = z.object({
+      data: z.array(z.object({ sequence: z.number() })),
+      next_after: z.number(),
+      more: z.boolean(),
+    })
+    for (const limit of [1, 4, 1000]) {
+      const seen: number[] = []
+      for (let after = -1, more = true; more; ) {
+        const answer = page.parse(
+          (await stack.call(`/v1/sessions/${id}/events?after=${after}&limit=${limit}`)).json,
+        )
+        seen.push(...answer.data.map(({ sequence }) => sequence))
+        after = answer.next_after
+        more = answer.more
+      }
+      expect(seen).toEqual(upTo(0, all.length - 1))
+    }
+    const lines = (await stack.call(`/v1/sessions/${id}/journal`)).text.trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line))).toEqual(all)
+    await cancel(id)
+  })
+})
+
+it('is proven while others write to the session', async () => {
+  const id = await create()
+  const writes = (async () => {
+    for (let n = 0; n < 30; n++) await append(id, 2)
+  })()
+  for (let n = 0; n < 15; n++) {
+    const { json } = await stack.call(`/v1/sessions/${id}/journal/verify`)
+    expect(json).toMatchObject({ ok: true })
+  }
+  await writes
+  await cancel(id)
+}, 30_000)
