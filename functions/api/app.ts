@@ -62,8 +62,8 @@ export const createApp = (platform: Platform, options: { version: string; log: L
     }),
   )
   serviceRoutes(app, options.version)
-  app.use('/v1/*', authenticate(platform), requireJson, idempotency(platform))
-  app.use('/worker/v1/*', authenticate(platform), requireJson)
+  app.use('/v1/*', authenticate(platform), requireJson({ plainText: true }), idempotency(platform))
+  app.use('/worker/v1/*', authenticate(platform), requireJson({ plainText: false }))
   sessionRoutes(app, platform)
   decisionRoutes(app, platform)
   reviewRoutes(app, platform)

@@ -18,7 +18,8 @@ import { withOutput } from './views.ts'
 
 /** The review that a command's result would make; from the command, so that a repeat makes the same one. */
 const reviewIdOf = (commandId: string) => commandId.replace(/^cmd_/, 'rev_')
-const resultsArtifactOf = (commandId: string) => `results-${commandId}.json`
+/** Named for the worker too: one that was superseded can't write over what its successor found. */
+const resultsArtifactOf = (commandId: string, workerId: string) => `results-${commandId}-${workerId}.json`
 
 /** A command with all that its worker needs to know. */
 export const describeCommand = async (
@@ -64,7 +65,7 @@ export const completeCommand = async (
   request: z.infer<typeof completeRequestSchema>,
 ): Promise<SessionItem> => {
   const { command_id: commandId, result } = request
-  const artifact = resultsArtifactOf(commandId)
+  const artifact = resultsArtifactOf(commandId, workerId)
   const results = resultsOf(result)
   if (results) await platform.blobs.put(objectKey.artifact(id.team, id.id, artifact), JSON.stringify(results))
   return transition(platform, id, (item) => {

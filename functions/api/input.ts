@@ -23,38 +23,52 @@ const unfitText = (text: string): string | null => {
   return text.isWellFormed() ? null : 'has to be well-formed Unicode'
 }
 
-const unfit = (value: unknown, path: readonly string[]): FieldError[] => {
+/** DynamoDB keeps no whole number that JavaScript would round, and nothing far below 1e-130. */
+const unfitNumber = (value: number): string | null =>
+  Math.abs(value) > Number.MAX_SAFE_INTEGER || (value !== 0 && Math.abs(value) < 1e-100)
+    ? 'is too large or too small a number to be kept'
+    : null
+
+const unfit = (value: unknown, path: readonly string[], plainText: boolean): FieldError[] => {
   const at = path.join('.')
-  if (typeof value === 'string') {
-    const message = unfitText(value)
+  if (typeof value === 'string' || typeof value === 'number') {
+    const message = typeof value === 'number' ? unfitNumber(value) : plainText ? unfitText(value) : null
     return message === null ? [] : [{ path: at, message }]
   }
   if (typeof value !== 'object' || value === null) return []
   if (path.length >= deepest) return [{ path: at, message: 'is nested too deeply' }]
   return Object.entries(value).flatMap(([key, inner]) => [
-    ...(unfitText(key) === null ? [] : [{ path: at, message: 'has a key that is not plain text' }]),
-    ...unfit(inner, [...path, key]),
+    // Object libraries take this name for the prototype, and the value would be lost without a word.
+    ...(key === '__proto__' || (plainText && unfitText(key) !== null)
+      ? [{ path: at, message: 'has a key that can’t be kept' }]
+      : []),
+    ...unfit(inner, [...path, key], plainText),
   ])
 }
 
-/** A POST carries a JSON object; one without a body counts as an empty one. */
-export const requireJson = createMiddleware<Env>(async (c, next) => {
-  if (c.req.method === 'POST') {
-    const type = c.req.header('content-type') ?? ''
-    const text = await c.req.text()
-    if (text !== '' && !/^application\/json\b/i.test(type)) {
-      throw new GatehouseError('unsupported_media_type', 'send the body as application/json')
+/**
+ * A POST carries JSON of values that can be kept as they are. `plainText` refuses text that can't; a worker reports what
+ * it found, and half a character in it is no reason to lose the report.
+ */
+export const requireJson = ({ plainText }: { plainText: boolean }) =>
+  createMiddleware<Env>(async (c, next) => {
+    if (c.req.method === 'POST') {
+      const type = c.req.header('content-type') ?? ''
+      const text = await c.req.text()
+      if (text !== '' && !/^application\/json\b/i.test(type)) {
+        throw new GatehouseError('unsupported_media_type', 'send the body as application/json')
+      }
+      if (text === '')
+        throw new GatehouseError('invalid_json', 'the body is empty; it has to be a JSON object')
+      let value: unknown
+      try {
+        value = JSON.parse(text)
+      } catch (error) {
+        throw new GatehouseError('invalid_json', error instanceof Error ? error.message : 'not JSON')
+      }
+      const errors = unfit(value, [], plainText)
+      if (errors.length > 0)
+        throw new GatehouseError('invalid_request', 'the request does not validate', { errors })
     }
-    if (text === '') throw new GatehouseError('invalid_json', 'the body is empty; it has to be a JSON object')
-    let value: unknown
-    try {
-      value = JSON.parse(text)
-    } catch (error) {
-      throw new GatehouseError('invalid_json', error instanceof Error ? error.message : 'not JSON')
-    }
-    const errors = unfit(value, [])
-    if (errors.length > 0)
-      throw new GatehouseError('invalid_request', 'the request does not validate', { errors })
-  }
-  await next()
-})
+    await next()
+  })

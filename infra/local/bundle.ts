@@ -12,7 +12,6 @@ export const bundleWorker = async (directory: string): Promise<string> => {
     platform: 'node',
     target: 'node24',
     format: 'esm',
-    sourcemap: 'inline',
     // Some dependencies are CommonJS and call require for Node's own modules.
     banner: {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",

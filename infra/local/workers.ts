@@ -64,6 +64,7 @@ export const startWorkers = (options: {
             GATEHOUSE_WORKER_TOKEN: token,
             GATEHOUSE_WORKER_HOME: join(options.home, 'worker'),
             GATEHOUSE_EXIT_WITH_STDIN: '1',
+            NODE_COMPILE_CACHE: join(options.home, 'compile-cache'),
           },
           projectRoot,
         ),

@@ -1,9 +1,10 @@
+import type { Captures } from '../contract/capture.ts'
 import { contractHash } from '../contract/hash.ts'
 import { type CheckResult, contractSchema } from '../contract/schema.ts'
 import { gatesNothing, summarise } from '../contract/summary.ts'
 import { validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
-import type { Actor } from '../journal/entry.ts'
+import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { advance } from './advance.ts'
 import { openGate } from './gates.ts'
@@ -17,6 +18,14 @@ export const withoutOutput = (result: CheckResult): CheckResult => ({
   output_head: '',
   output_tail: '',
 })
+
+const capturesWithoutOutput = (captures: Captures): Captures =>
+  Object.fromEntries(
+    Object.entries(captures).map(([name, capture]) => [
+      name,
+      { ...capture, result: withoutOutput(capture.result) },
+    ]),
+  )
 
 /** The change that ends a session as failed, with its typed kind and a sentence for people. */
 export const fail = (
@@ -108,7 +117,7 @@ export const complete = (
         },
       ])
     case 'Draft': {
-      const contract = contractSchema.parse(result.contract)
+      const contract = contractSchema.parse(wellFormed(result.contract))
       const problems = validateContract(contract, { provenance: result.provenance })
       if (problems.length > 0) {
         const error = `no valid contract could be drafted: ${problems.map((problem) => problem.message).join('; ')}`
@@ -140,7 +149,7 @@ export const complete = (
             data: {
               results: result.results.map(withoutOutput),
               gates_nothing: nothing,
-              captures: result.captures,
+              captures: capturesWithoutOutput(result.captures),
               artifact,
             },
           },

@@ -20,6 +20,14 @@ export const leaseSchema = z.strictObject({
   heartbeat_ms: z.number().int(),
 })
 
+/** A batch of events; what a batch adds to the session item until it is drained has to fit there. */
+const events = z
+  .array(eventFactSchema)
+  .max(limits.journalBatch.entries)
+  .refine((facts) => Buffer.byteLength(JSON.stringify(facts)) <= 2 * limits.journalBatch.bytes, {
+    error: `have to be at most ${2 * limits.journalBatch.bytes} bytes of JSON`,
+  })
+
 const download = z.strictObject({ url: z.string() })
 
 /** What a command says about the session; everything a worker needs and nothing it has to remember. */
@@ -71,7 +79,7 @@ export const entriesRequestSchema = z.strictObject({
   epoch,
   /** Names this batch; a repeat with the same name is answered as the first was. */
   batch_id: z.string().min(1).max(64),
-  facts: z.array(eventFactSchema).min(1).max(limits.journalBatch.entries),
+  facts: events.min(1),
 })
 
 export const uploadsRequestSchema = z.strictObject({
@@ -183,6 +191,6 @@ export const completeRequestSchema = z.strictObject({
   command_id: idSchema('cmd'),
   result: resultSchema,
   /** Events that happened before the end and were not sent yet. */
-  facts: z.array(eventFactSchema).max(limits.journalBatch.entries).default([]),
+  facts: events.default([]),
 })
 export const completeSchema = z.strictObject({ next: z.string() })

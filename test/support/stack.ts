@@ -9,7 +9,7 @@ type Call = {
   token?: string | null
   headers?: Record<string, string>
   body?: unknown
-  raw?: BodyInit
+  raw?: string | ReadableStream
 }
 export type Answer = { status: number; headers: Headers; text: string; json: Record<string, unknown> }
 

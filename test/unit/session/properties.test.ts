@@ -144,7 +144,7 @@ describe('any sequence of moves, legal or not', () => {
       ),
       { numRuns: 500 },
     )
-  })
+  }, 60_000)
 
   it('got to every state and every step on the way', () => {
     expect([...reached].sort()).toEqual(

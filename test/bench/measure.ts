@@ -1,0 +1,37 @@
+/** Milliseconds that some work takes. */
+export const time = async (work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
+
+export const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+}
+
+/**
+ * Measures two ways of doing one thing in turns, so that whatever else the machine does meets both alike; the medians
+ * of `rounds`, after one round that does not count.
+ */
+export const compare = async (
+  rounds: number,
+  ours: (round: number) => Promise<unknown>,
+  bare: (round: number) => Promise<unknown>,
+) => {
+  const times = { ours: [] as number[], bare: [] as number[] }
+  for (let round = 0; round <= rounds; round++) {
+    const [own, other] = [await time(() => ours(round)), await time(() => bare(round))]
+    if (round === 0) continue
+    times.ours.push(own)
+    times.bare.push(other)
+  }
+  return { ours: median(times.ours), bare: median(times.bare) }
+}
+
+/** One row of the report: both times and their ratio, with the ratio that is aimed at. */
+export const row = (what: string, result: { ours: number; bare: number }, aim?: number): string => {
+  const ratio = result.ours / result.bare
+  const aimed = aim === undefined ? '' : `   aim < ${aim}×: ${ratio < aim ? 'met' : 'missed'}`
+  return `${what.padEnd(58)} ${result.ours.toFixed(1).padStart(9)} ms ${result.bare.toFixed(1).padStart(9)} ms ${ratio.toFixed(2).padStart(6)}×${aimed}`
+}
