@@ -6,7 +6,7 @@ import type { SessionItem } from '../../lib/session/item.ts'
 import { isTerminal, stateSchema } from '../../lib/session/states.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 
-const waits = { first: 50, most: 1000 } as const
+const waits = { first: 100, most: 1000 } as const
 
 /** Whether this entry is the one after which a session's story is told. */
 const isLast = (entry: Entry): boolean =>

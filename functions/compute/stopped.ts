@@ -1,3 +1,4 @@
+import { failTask } from '../../lib/session/advance.ts'
 import type { Change } from '../../lib/session/item.ts'
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
@@ -11,23 +12,16 @@ export const computeStopped = async (
   stopped: { team: string; id: string; worker_id: string; reason: string },
 ): Promise<void> => {
   await transition(platform, stopped, (item): Change | null => {
-    const { compute, command, task, answers, lease } = item.runtime
+    const { compute, command, answers, lease } = item.runtime
     if (!compute || compute.id !== stopped.worker_id || compute.status === 'stopped') return null
-    const lost = command && task
+    const lost = command ? failTask(item, 'WorkerLost', stopped.reason) : []
     return {
       actor: { kind: 'system', id: 'compute' },
       facts: [{ type: 'compute_stopped', data: { compute_id: stopped.worker_id, reason: stopped.reason } }],
       runtime: {
         compute: { ...compute, status: 'stopped', stopped_at: new Date(platform.clock()).toISOString() },
         lease: { ...lease, worker_id: null, expires_at: null },
-        ...(lost
-          ? {
-              answers: [
-                ...answers,
-                { ok: false as const, token: task.token, error: 'WorkerLost', cause: stopped.reason },
-              ],
-            }
-          : {}),
+        ...(lost.length > 0 ? { task: null, answers: [...answers, ...lost] } : {}),
       },
     }
   })

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { newSecret } from '../../lib/ids.ts'
 import { limits } from '../../lib/limits.ts'
 import { decide, dispatch, enterGate, plan, recover, settle } from '../../lib/session/handlers.ts'
-import type { Change, SessionItem } from '../../lib/session/item.ts'
-import { isTerminal, type Step, stepSchema } from '../../lib/session/states.ts'
+import { arrived, type Change, type SessionItem } from '../../lib/session/item.ts'
+import { isGateStep, isTerminal, type Step, stepSchema } from '../../lib/session/states.ts'
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { askForSlot, giveBackSlot } from '../../lib/store/queue.ts'
@@ -24,40 +24,58 @@ export type StepOutput = { next: string; note: string; wait?: number }
 
 const after = (item: SessionItem, note = ''): StepOutput => ({ next: item.document.step, note })
 
-/** Launches a worker for a command in hand; the launch can be repeated by the next dispatch, so its failure is a fault. */
-const launch = async (platform: Platform, item: SessionItem, workerId: string) => {
+/** The worker to start for a command, and the one before it that has to be gone first. */
+type Launch = { starts: string; replaces: string | null }
+
+/** Launches a worker; the launch can be repeated by the next dispatch, so its failure is a fault. */
+const launch = async (platform: Platform, item: SessionItem, { starts, replaces }: Launch) => {
+  if (replaces !== null) await platform.compute.stop(replaces)
   await platform.admission.take(item.team, item.id)
   const token = newSecret()
-  await platform.tokens.add(
-    token,
-    { kind: 'worker', team: item.team, session_id: item.id, worker_id: workerId },
-    platform.clock() + limits.sessionTokenMs,
-  )
-  await platform.compute.launch({ id: workerId, team: item.team, session_id: item.id, token })
+  const { team, id: session_id } = item
+  const expiresAt = platform.clock() + limits.sessionTokenMs
+  await platform.tokens.add(token, { kind: 'worker', team, session_id, worker_id: starts }, expiresAt)
+  await platform.compute.launch({ id: starts, team, session_id, token })
+}
+
+/** What a parked step writes on its arrival. */
+const enter = (
+  item: SessionItem,
+  step: Step,
+  token: string,
+  now: number,
+): { change: Change; launch: Launch | null } => {
+  const { compute, queued_at } = item.runtime
+  if (step === 'Admit') {
+    const runtime = { task: { step, token }, queued_at: queued_at ?? new Date(now).toISOString() }
+    return { change: { actor: { kind: 'system', id: step }, facts: [], runtime }, launch: null }
+  }
+  if (isGateStep(step)) return { change: enterGate(item, step, token), launch: null }
+  const { change, launch: starts } = dispatch(item, step, token, now)
+  const replaces = compute && compute.status !== 'stopped' ? compute.id : null
+  return { change, launch: starts === null ? null : { starts, replaces } }
 }
 
 /** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
 const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
   const id = { team: event.team, id: event.session_id }
-  let starts: string | null = null
-  let moved = false
+  const outcome: { moved: boolean; launch: Launch | null } = { moved: false, launch: null }
   const item = await transition(platform, id, (current): Change | null => {
-    starts = null
-    moved = current.document.step !== step || current.runtime.settled
-    if (moved) return null
-    if (step === 'Admit') {
-      const queued_at = current.runtime.queued_at ?? new Date(platform.clock()).toISOString()
-      return { actor: { kind: 'system', id: step }, facts: [], runtime: { task: { step, token }, queued_at } }
-    }
-    if (step === 'Confirm' || step === 'Review') return enterGate(current, step, token)
-    const { change, launch: needed } = dispatch(current, step, token, platform.clock())
-    starts = needed
-    return change
+    outcome.moved = current.document.step !== step || current.runtime.settled
+    if (outcome.moved || current.runtime.task?.token === token) return null
+    const entered = enter(current, step, token, platform.clock())
+    outcome.launch = entered.launch
+    return arrived(current, entered.change)
   })
-  if (moved)
-    await platform.machine.answer({ ok: true, token, output: after(item, 'the session had moved on') })
-  else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
-  else if (starts) await launch(platform, item, starts)
+  if (outcome.moved) {
+    await platform.machine.answer({
+      ok: true,
+      sequence: null,
+      token,
+      output: after(item, 'the session had moved on'),
+    })
+  } else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
+  else if (outcome.launch) await launch(platform, item, outcome.launch)
   // A session that waits for a person runs nothing, so it keeps no other from running.
   else if (item.document.gate) await giveBackSlot(platform, item.team, item.id)
 }
@@ -68,7 +86,9 @@ const runSettle = async (platform: Platform, id: { team: string; id: string }): 
     await platform.compute.stop(runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: runtime.compute.id, reason: 'the session ended' })
   }
-  const item = await transition(platform, id, (current) => (current.runtime.settled ? null : settle(current)))
+  const item = await transition(platform, id, (current) =>
+    current.runtime.settled ? null : arrived(current, settle(current)),
+  )
   await giveBackSlot(platform, id.team, id.id)
   const { state, failure_kind, error, result_branch } = item.document
   return {
@@ -83,10 +103,10 @@ const runHandler = async (platform: Platform, event: StepEvent, step: Step): Pro
   let note = ''
   const item = await transition(platform, id, (current): Change | null => {
     if (current.document.step !== step) return null
-    if (step === 'Plan') return plan(current, platform.clock())
+    if (step === 'Plan') return arrived(current, plan(current, platform.clock()))
     const decision = decide(current, platform.clock())
     note = decision.note
-    return decision.change
+    return arrived(current, decision.change)
   })
   return after(item, note)
 }
@@ -98,7 +118,7 @@ const runRecover = async (platform: Platform, event: StepEvent): Promise<StepOut
   const id = { team: event.team, id: event.session_id }
   const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '' }
   const before = await platform.sessions.require(id)
-  if (before.runtime.compute && before.runtime.compute.status !== 'stopped' && before.runtime.task) {
+  if (before.runtime.compute && before.runtime.compute.status !== 'stopped') {
     // The old worker goes first: two must never work on one session.
     await platform.compute.stop(before.runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: before.runtime.compute.id, reason: fault.error })

@@ -4,7 +4,7 @@ import { limits } from '../../lib/limits.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import type { Command } from '../../lib/session/protocol.ts'
 import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
-import { fetchMirror } from '../../lib/workspace/mirror.ts'
+import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
 import { openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
@@ -28,18 +28,21 @@ export type WorkerSession = {
   reporter: Reporter
   signal: AbortSignal
   env: Record<string, string>
+  /** What preflight found, for prepare to go on with. */
+  base: { mirror: string; commit: string } | null
   workspace: Workspace | null
   /** The tree in which the contract's setup has been run. */
   setUp: boolean
 }
 
 export const createSession = async (
-  start: Omit<WorkerSession, 'workspace' | 'env' | 'setUp'>,
+  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp'>,
 ): Promise<WorkerSession> => {
   await mkdir(join(start.folder, 'output'), { recursive: true })
   return {
     ...start,
     env: childEnvironment(process.env, {}, import.meta.dirname),
+    base: null,
     workspace: null,
     setUp: false,
   }
@@ -67,13 +70,27 @@ export const mirrorOf = async (
   return mirror.ok ? mirror.directory : mirror
 }
 
+/** A mirror that holds the session's base: the one in which it is pinned, else one fetched anew. */
+const mirrorWith = async (session: WorkerSession, command: Command, base: string): Promise<string> => {
+  const pinned = await pinnedMirror({
+    home: session.home,
+    repository: repositoryOf(command),
+    sessionId: command.session.id,
+    commit: base,
+  })
+  if (pinned !== null) return pinned
+  const mirror = await mirrorOf(session, command)
+  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
+  await pinBase(mirror, command.session.id, base)
+  return mirror
+}
+
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
 export const workspaceOf = async (session: WorkerSession, command: Command): Promise<Workspace> => {
   if (session.workspace) return session.workspace
   const { start_commit: base, checkpoint } = command.session
   if (base === null) throw new WorkerFault('the session has no start commit')
-  const mirror = await mirrorOf(session, command)
-  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
+  const mirror = await mirrorWith(session, command, base)
   let bundle: string | null = null
   if (command.bundle) {
     bundle = join(session.folder, 'restored.bundle')

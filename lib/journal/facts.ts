@@ -97,7 +97,8 @@ export const recordFactSchema = z.discriminatedUnion('type', [
       output_bytes: z.number().int(),
       artifact: z.string().nullable(),
       survivors: z.number().int(),
-      changed_paths: z.number().int(),
+      /** Whether the files differ from what they were before this iteration. */
+      changed: z.boolean(),
     }),
   ),
   fact('checkpoint_created', checkpointSchema),

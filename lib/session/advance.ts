@@ -14,11 +14,16 @@ export const answerTask = (item: SessionItem, next: string, note: string): TaskA
     ? [
         {
           ok: true,
+          sequence: null,
           token: item.runtime.task.token,
           output: { next, note: clip(note, limits.stateOutput / 2) },
         },
       ]
     : []
+
+/** The answer that tells the machine of a fault around a parked step; its Recover decides what follows. */
+export const failTask = (item: SessionItem, error: string, cause: string): TaskAnswer[] =>
+  item.runtime.task ? [{ ok: false, sequence: null, token: item.runtime.task.token, error, cause }] : []
 
 /**
  * The change that a trigger makes: the given facts, the step's end and the change of state, and the answer to the

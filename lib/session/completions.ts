@@ -6,7 +6,7 @@ import { validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
-import { advance } from './advance.ts'
+import { advance, failTask } from './advance.ts'
 import { openGate } from './gates.ts'
 import type { Change, SessionItem } from './item.ts'
 import type { Result } from './protocol.ts'
@@ -90,21 +90,17 @@ export const complete = (
   ) => advance(item, { trigger, by: 'worker', actor, note, facts: [...events, ...facts], after })
 
   switch (result.outcome) {
-    case 'fault': {
-      const { task, answers } = item.runtime
-      const failure = task
-        ? [{ ok: false as const, token: task.token, error: 'WorkerFault', cause: result.detail }]
-        : []
+    case 'fault':
       return {
         actor,
         facts: events,
         runtime: {
+          task: null,
           command: null,
           last_command_id: item.runtime.command?.id ?? null,
-          answers: [...answers, ...failure],
+          answers: [...item.runtime.answers, ...failTask(item, 'WorkerFault', result.detail)],
         },
       }
-    }
     case 'failed':
       return fail(item, 'worker', actor, { failure_kind: result.failure_kind, error: result.error }, events)
     case 'Preflight':

@@ -11,10 +11,13 @@ const time = z.iso.datetime({ precision: 3 })
 /** What the machine is told when a parked step ends; its JSON is the step's output in the console. */
 export const taskOutputSchema = z.strictObject({ next: z.string(), note: z.string() })
 
+/** The last sequence of the write that an answer belongs to; null until that write is made. */
+const sequence = z.number().int().nullable()
+
 /** An answer that a parked step still has to get; it stays here until Step Functions has taken it. */
 export const taskAnswerSchema = z.discriminatedUnion('ok', [
-  z.strictObject({ ok: z.literal(true), token: z.string(), output: taskOutputSchema }),
-  z.strictObject({ ok: z.literal(false), token: z.string(), error: z.string(), cause: z.string() }),
+  z.strictObject({ ok: z.literal(true), sequence, token: z.string(), output: taskOutputSchema }),
+  z.strictObject({ ok: z.literal(false), sequence, token: z.string(), error: z.string(), cause: z.string() }),
 ])
 export type TaskAnswer = z.infer<typeof taskAnswerSchema>
 
@@ -92,6 +95,26 @@ const fold = (document: Document | null, facts: readonly Fact[], time: string): 
   return folded
 }
 
+/** Gives the answers of this write their place behind what it puts into the outbox. */
+const placed = (runtime: Runtime, last: number): Runtime => ({
+  ...runtime,
+  answers: runtime.answers.map((answer) =>
+    answer.sequence === null ? { ...answer, sequence: last } : answer,
+  ),
+})
+
+/**
+ * A change that the machine asks for, with what its asking proves: it came here by the answers of earlier writes, and
+ * an answer is only given once everything up to its write has reached the journal. So both are done with, and nobody
+ * has to write that down in a write of its own.
+ */
+export const arrived = (item: SessionItem, change: Change): Change => {
+  const done = new Set(item.runtime.answers.map(({ token }) => token))
+  const last = Math.max(-1, ...item.runtime.answers.map(({ sequence }) => sequence ?? -1))
+  const answers = (change.runtime?.answers ?? item.runtime.answers).filter(({ token }) => !done.has(token))
+  return { ...change, drained: Math.max(last, change.drained ?? -1), runtime: { ...change.runtime, answers } }
+}
+
 const written = (
   identity: { team: string; id: string },
   before: {
@@ -122,7 +145,7 @@ const written = (
       ...before.outbox.filter(({ sequence }) => sequence > drained),
       ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
     ],
-    runtime: { ...runtime, ...change.runtime },
+    runtime: placed({ ...runtime, ...change.runtime }, head.sequence),
   }
 }
 

@@ -155,7 +155,7 @@ export const resultSchema = z.discriminatedUnion('outcome', [
     output_bytes: z.number().int(),
     artifact: z.string().nullable(),
     survivors: z.number().int(),
-    changed_paths: z.number().int(),
+    changed: z.boolean(),
     checkpoint: checkpointSchema,
   }),
   done('Validate', { results, tree_edited: z.boolean() }),

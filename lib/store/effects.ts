@@ -13,7 +13,7 @@ const writeSnapshot = (platform: Platform, { team, id, version, document }: Sess
 
 /**
  * Carries out what a write decided and could not do itself: journal lines to S3, the execution's start, the answers to
- * parked steps; then notes on the item that it is done. Each part can be repeated, so a crash anywhere in it is
+ * parked steps; then notes on the item that it is done, or leaves that to the step that an answer leads to. Each part can be repeated, so a crash anywhere in it is
  * repaired by calling it again (the sweep does), and two callers at once do no harm.
  */
 export const carryOut = async (platform: Platform, item: SessionItem): Promise<SessionItem> => {
@@ -29,7 +29,10 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
     ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })
     : null
   // A token that nobody waits for any more is as done as one that was answered; the sweep looks after the session.
-  for (const answer of runtime.answers) await machine.answer(answer)
+  let taken = runtime.answers.length > 0
+  for (const answer of runtime.answers) taken = (await machine.answer(answer)) && taken
+  // The machine's next step notes all this with its own write (see `arrived`).
+  if (taken && started === null) return item
 
   const answered = new Set(runtime.answers.map(({ token }) => token))
   const noted = ({ runtime: now }: SessionItem): Change => {

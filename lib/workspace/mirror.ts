@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { GatehouseError } from '../errors.ts'
 import { limits } from '../limits.ts'
 import {
@@ -102,6 +102,15 @@ const fetchInto = async (
   }
 }
 
+/** The folder of a repository's mirror; `nameLength` is that of its object names in hexadecimal. */
+const directoryOf = (
+  { home, repository }: Pick<FetchOptions, 'home' | 'repository'>,
+  nameLength: number,
+): string => {
+  const hash = createHash('sha256').update(repository.url).digest('hex').slice(0, 32)
+  return join(home, 'mirrors', `${hash}${nameLength === 64 ? '-sha256' : ''}.git`)
+}
+
 /**
  * Brings the bare mirror of a repository up to date, making it first if need be, and returns its folder. It holds every
  * ref that the repository advertises, pruned; one that is killed half-way is taken up by the next call. Mirrors are
@@ -112,11 +121,9 @@ export const fetchMirror = async (options: FetchOptions): Promise<Mirror | Failu
   const seen = await readAdvertised(options)
   if (!seen.ok) return seen
   const nameLength = (seen.head?.commit ?? seen.refs.values().next().value ?? '').length === 64 ? 64 : 40
-  const folder = join(options.home, 'mirrors')
-  const hash = createHash('sha256').update(options.repository.url).digest('hex').slice(0, 32)
-  const directory = join(folder, `${hash}${nameLength === 64 ? '-sha256' : ''}.git`)
+  const directory = directoryOf(options, nameLength)
   const note = `${directory}.fetching`
-  await mkdir(folder, { recursive: true })
+  await mkdir(dirname(directory), { recursive: true })
   await create(directory, nameLength)
   const lock = { waitMs: limits.gitRemoteTimeoutMs, signal: options.signal }
   const problem = await withLock(`${directory}.lock`, lock, async () => {
@@ -142,6 +149,18 @@ export const pinBase = async (mirror: string, sessionId: string, commit: string)
   await mkdir(join(mirror, 'refs', 'gatehouse', 'pins'), { recursive: true })
   await writeFile(unfinished, `${commit}\n`)
   await rename(unfinished, ref)
+}
+
+/** The mirror in which a session's base is pinned; null on a machine that has none. Asks nobody but the disk. */
+export const pinnedMirror = async (options: {
+  home: string
+  repository: Repository
+  sessionId: string
+  commit: string
+}): Promise<string | null> => {
+  const directory = directoryOf(options, options.commit.length)
+  const pinned = await readFile(pin(directory, options.sessionId), 'utf8').catch(() => '')
+  return pinned.trim() === options.commit ? directory : null
 }
 
 /** Lets go of a session's base. */

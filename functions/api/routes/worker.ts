@@ -97,7 +97,7 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     const who = worker(c.get('principal'))
     const { epoch, wait_ms } = c.req.valid('query')
     const until = platform.clock() + wait_ms
-    for (let pause = 10; ; pause = Math.min(pause * 1.5, 250)) {
+    for (let pause = 20; ; pause = Math.min(pause * 2, 250)) {
       const outcome: { stop: string | null } = { stop: null }
       const item = await platform.sessions.update(idOf(who), (now) => {
         const next = nextCommand(now, { worker_id: who.worker_id, epoch })

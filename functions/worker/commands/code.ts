@@ -68,7 +68,6 @@ export const code = async (session: WorkerSession, command: Command): Promise<Re
     saveCheckpoint(session, command, workspace, tree),
     session.client.upload([{ kind: 'artifact', name: artifact, file: outputFile }]),
   ])
-  const { paths } = await workspace.changedPaths(checkpoint.commit)
   return {
     outcome: 'Code',
     status: run.status,
@@ -78,7 +77,7 @@ export const code = async (session: WorkerSession, command: Command): Promise<Re
     output_bytes: run.output_bytes,
     artifact,
     survivors: run.survivors,
-    changed_paths: paths.length,
+    changed: tree !== facts.checkpoint?.tree,
     checkpoint,
   }
 }

@@ -46,24 +46,34 @@ export const preflight = async (session: WorkerSession, command: Command): Promi
   const { engine_command: engine } = command.session
   const unrunnable =
     engine === null ? 'the session names no engine command' : engineRunnable(engine, session.env.PATH ?? '')
-  return unrunnable === null ? { outcome: 'Preflight' } : failed('configuration', unrunnable)
+  if (unrunnable !== null) return failed('configuration', unrunnable)
+  session.base = { mirror, commit: base.commit }
+  return { outcome: 'Preflight' }
+}
+
+const findBase = async (
+  session: WorkerSession,
+  command: Command,
+): Promise<NonNullable<WorkerSession['base']> | Result> => {
+  const mirror = await mirrorOf(session, command)
+  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
+  const base = await resolveBase(mirror, command.session.requested_base)
+  return base.ok ? { mirror, commit: base.commit } : failed('configuration', base.detail)
 }
 
 /** Pins the base and makes the worktree; `start_commit` is known before anything runs in it. */
 export const prepare = async (session: WorkerSession, command: Command): Promise<Result> => {
-  const mirror = await mirrorOf(session, command)
-  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
-  const base = await resolveBase(mirror, command.session.requested_base)
-  if (!base.ok) return failed('configuration', base.detail)
-  await pinBase(mirror, command.session.id, base.commit)
+  const found = session.base ?? (await findBase(session, command))
+  if ('outcome' in found) return found
+  await pinBase(found.mirror, command.session.id, found.commit)
   const workspace = await openWorkspace({
     run: join(session.folder, 'run'),
-    mirror,
-    base: base.commit,
+    mirror: found.mirror,
+    base: found.commit,
     signal: session.signal,
   })
   session.workspace = workspace
-  return { outcome: 'Prepare', base: base.commit, start_commit: base.commit, tree: workspace.baseTree }
+  return { outcome: 'Prepare', base: found.commit, start_commit: found.commit, tree: workspace.baseTree }
 }
 
 const filesOf = (tree: string): RepositoryFiles => {

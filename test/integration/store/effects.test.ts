@@ -136,7 +136,12 @@ describe('an execution', () => {
   it('takes an answer once and says of every later one that nobody waits', async () => {
     const id = fresh()
     await start(id)
-    const answer = { ok: true as const, token: await pieces.tokenOf(id.id), output: { next: 'x', note: '' } }
+    const answer = {
+      ok: true as const,
+      sequence: null,
+      token: await pieces.tokenOf(id.id),
+      output: { next: 'x', note: '' },
+    }
     expect(await pieces.platform.machine.answer(answer)).toBe(true)
     expect(await pieces.platform.machine.answer(answer)).toBe(false)
     expect(await pieces.platform.machine.heartbeat(answer.token)).toBe(false)

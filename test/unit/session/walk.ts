@@ -64,7 +64,7 @@ const resultOf = ({ item, dice }: Here): Result => {
     case 'Code':
       return {
         ...{ outcome: step, status: 'finished', exit_code: 0, signal: null, duration_ms: 1, output_bytes: 0 },
-        ...{ artifact: null, survivors: 0, changed_paths: 1, checkpoint: aCheckpoint() },
+        ...{ artifact: null, survivors: 0, changed: true, checkpoint: aCheckpoint() },
       }
     case 'Validate':
       return { outcome: step, results: results(dice), tree_edited: false }
