@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { TypeID, typeid } from 'typeid-js'
+import { typeid } from 'typeid-js'
 import { z } from 'zod'
 
 /** The prefixes of all ids (API.md, top): an id is `<prefix>_` and a UUIDv7 in 26 base-32 characters, so ids sort by time. */
@@ -17,9 +17,6 @@ export const idSchema = (prefix: IdPrefix) =>
       new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`),
       `has to be an id that starts with ${prefix}_`,
     )
-
-/** The UUID of spec/session-record.md B.2 that an id stands for. */
-export const idToUuid = (id: string): string => TypeID.fromString(id).toUUID()
 
 /** The last eight characters of a session's id: its random part, used in branch names. Lower case, so no two differ by case only. */
 export const shortId = (id: string): string => id.slice(-8)

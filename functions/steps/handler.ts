@@ -86,10 +86,11 @@ const runSettle = async (platform: Platform, id: { team: string; id: string }): 
     await platform.compute.stop(runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: runtime.compute.id, reason: 'the session ended' })
   }
+  // Before the last write: what is repeated after a crash must not be able to forget the slot.
+  await giveBackSlot(platform, id.team, id.id)
   const item = await transition(platform, id, (current) =>
     current.runtime.settled ? null : arrived(current, settle(current)),
   )
-  await giveBackSlot(platform, id.team, id.id)
   const { state, failure_kind, error, result_branch } = item.document
   return {
     next: state === 'failed' ? 'failed' : state,

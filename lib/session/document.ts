@@ -123,5 +123,3 @@ export const documentSchema = z.strictObject({
 
 export type Document = z.infer<typeof documentSchema>
 export type Gate = z.infer<typeof gateSchema>
-export type ReviewIdentity = z.infer<typeof reviewIdentitySchema>
-export type Finding = z.infer<typeof findingSchema>

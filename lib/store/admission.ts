@@ -14,8 +14,6 @@ const admissionSchema = z.object({ revision: z.number(), slots: z.array(z.string
 const waitingSchema = z.object({ session_id: z.string(), since: z.string() })
 export type Waiting = z.infer<typeof waitingSchema>
 
-export type Admission = ReturnType<typeof createAdmission>
-
 /**
  * A team's slots: the sessions that hold one, by id and never as a number, so that a repeat neither leaks nor doubles
  * one; and the queue of those that wait, first in, first out.

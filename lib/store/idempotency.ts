@@ -24,8 +24,6 @@ const claimSchema = z.object({
 
 export type Claim = { subjectId: string; claimedAt: number; answer: StoredAnswer | null }
 
-export type Idempotency = ReturnType<typeof createIdempotency>
-
 /** Idempotency keys of a team: the first call claims its key, runs and stores its answer; a repeat gets that answer. */
 export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
   const put = (

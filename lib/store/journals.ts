@@ -8,8 +8,6 @@ import { objectKey } from './keys.ts'
 
 type Id = { team: string; id: string }
 
-export type Journals = ReturnType<typeof createJournals>
-
 /** A session's journal as segments in the bucket; a segment's key is the sequence of its first entry. */
 export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
   const segment = async ({ team, id }: Id, first: number): Promise<Entry[] | null> => {

@@ -27,8 +27,6 @@ export type ExecutionStatus =
   | 'PENDING_REDRIVE'
   | 'MISSING'
 
-export type Machine = ReturnType<typeof createMachine>
-
 /** The state machine as the product uses it: one execution per attempt of a session. */
 export const createMachine = (sfn: SFNClient, stateMachineArn: string) => {
   const executionArn = (name: string) => `${stateMachineArn.replace(':stateMachine:', ':execution:')}:${name}`

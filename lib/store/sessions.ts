@@ -59,8 +59,6 @@ const idOf = (attributes: Record<string, unknown>): Id => {
   return { team: pk.slice('TEAM#'.length), id: sk.slice('SESSION#'.length) }
 }
 
-export type Sessions = ReturnType<typeof createSessions>
-
 /** Session items. Every write is one conditional write; of any number of racers exactly one wins. */
 export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
   const get = async (id: Id): Promise<SessionItem | null> => {

@@ -158,38 +158,42 @@ test.each<[string, Partial<Start>, string]>([
 })
 
 test('over the limit sessions wait for a slot, first in first out, and a waiting one can be cancelled', async () => {
-  const blocking = { mode: 'supervise', engine_command: 'true' } as const
-  const busy = await Promise.all(
-    Array.from({ length: 3 }, () =>
-      start({ ...blocking, contract: { checks: [{ name: 'slow', command: 'sleep 300' }] } }),
-    ),
-  )
-  for (const { id } of busy) await used.api.follow(id, (entry) => entry.type === 'check_started')
-  const waiting = []
-  for (let index = 0; index < 3; index++) {
-    waiting.push(await start(blocking))
-    await sleep(100)
-  }
-  const [first, second, third] = waiting
-  if (!first || !second || !third) throw new Error('three sessions were started')
-  for (const { id } of waiting)
+  const blocking = {
+    mode: 'supervise',
+    contract: { checks: [{ name: 'slow', command: 'sleep 300' }] },
+  } as const
+  const isChecking = (entry: { type: string }) => entry.type === 'check_started'
+  const busy = [await start(blocking), await start(blocking), await start(blocking)] as const
+  for (const { id } of busy) await used.api.follow(id, isChecking)
+  const first = await start(blocking)
+  const second = await start(blocking)
+  const third = await start(blocking)
+  for (const { id } of [first, second, third]) {
     expect(await used.api.get(id)).toMatchObject({
       state: 'created',
       step: 'Admit',
       needs_you: null,
       compute: { status: 'none' },
     })
+  }
   await used.api.cancel(second.id)
   expect(await settled(second.id)).toMatchObject({
     state: 'abandoned',
     compute: { status: 'none', stopped_at: null },
   })
-  await used.api.cancel(busy[0]?.id ?? '')
-  expect(await used.api.untilGate(first.id, 'contract')).toMatchObject({ state: 'contract_proposed' })
-  expect((await used.api.get(third.id)).step).toBe('Admit')
-  await used.api.cancel(busy[1]?.id ?? '')
-  expect(await used.api.untilGate(third.id, 'contract')).toMatchObject({ state: 'contract_proposed' })
-  for (const { id } of [...busy, first, third]) await used.api.cancel(id)
+  await used.api.cancel(busy[0].id)
+  await used.api.follow(first.id, isChecking)
+  expect(await used.api.get(third.id)).toMatchObject({ step: 'Admit', compute: { status: 'none' } })
+  await used.api.cancel(busy[1].id)
+  await used.api.follow(third.id, isChecking)
+  for (const { id } of [busy[2], first, third]) await used.api.cancel(id)
   for (const { id } of [...busy, first, third]) await settled(id)
   expect(await used.stack.platform.admission.slots('local')).toEqual([])
+})
+
+test('a session that waits for a person keeps no other from running', async () => {
+  for (let index = 0; index < 4; index++) {
+    const { id } = await start({ mode: 'supervise' })
+    expect(await used.api.untilGate(id, 'contract')).toMatchObject({ needs_you: { kind: 'contract' } })
+  }
 })
