@@ -37,6 +37,7 @@ export const errorCodes = {
   payload_too_large: { status: 413, title: 'The body is too large', remedy: 'permanent' },
   unsupported_media_type: { status: 415, title: 'The body has to be application/json', remedy: 'permanent' },
   journal_damaged: { status: 500, title: 'The journal does not verify', remedy: 'permanent' },
+  unavailable: { status: 503, title: 'Not now; try again', remedy: 'transient' },
   compute_unavailable: { status: 503, title: 'No worker could be started', remedy: 'infrastructure' },
   internal: { status: 500, title: 'Something went wrong here', remedy: 'transient' },
 } as const satisfies Record<string, { status: number; title: string; remedy: Remedy }>

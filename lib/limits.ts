@@ -3,6 +3,8 @@ export const limits = {
   body: 1_000_000,
   intent: 16 * 1024,
   steering: 16 * 1024,
+  /** All accepted guidance of one session together. */
+  guidance: 64 * 1024,
   contract: 64 * 1024,
   reason: 4096,
   labels: 16,

@@ -5,10 +5,6 @@ import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
 
-export type Evaluated =
-  | { ok: true; results: CheckResult[]; captures: Captures }
-  | { ok: false; failure: Result }
-
 const markOf = (command: Command, what: string): string =>
   createHash('sha256').update(`${command.id} ${what}`).digest('hex').slice(0, 24)
 

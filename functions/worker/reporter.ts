@@ -8,6 +8,10 @@ export type Reporter = ReturnType<typeof createReporter>
 const sendAfterMs = 500
 /** Engine output that may wait to be sent; more than this at once is counted instead of kept. */
 const outputRoom = 32 * 1024
+/** Events that wait together; what comes last may be on top of this. */
+const batchRoom = limits.journalBatch.bytes / 2
+
+const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
 /**
  * Gathers a command's events and sends them in order, in batches by time and size. What an engine prints is joined and
@@ -20,13 +24,16 @@ export const createReporter = (send: (batchId: string, facts: EventFact[]) => Pr
   let timer: NodeJS.Timeout | null = null
   let sending: Promise<void> = Promise.resolve()
 
+  const add = (fact: EventFact): void => {
+    waiting.push(fact)
+    bytes += jsonBytes(fact)
+  }
+
   const closeOutput = () => {
     if (!output) return
-    waiting.push({
-      type: 'engine_output',
-      data: { iteration: output.iteration, text: output.text, omitted_bytes: output.omitted },
-    })
+    const { iteration, text, omitted } = output
     output = null
+    add({ type: 'engine_output', data: { iteration, text, omitted_bytes: omitted } })
   }
 
   const flush = (): Promise<void> => {
@@ -48,18 +55,17 @@ export const createReporter = (send: (batchId: string, facts: EventFact[]) => Pr
   return {
     event: (fact: EventFact): void => {
       closeOutput()
-      const size = JSON.stringify(fact).length
-      if (bytes + size > limits.journalBatch.bytes / 2 || waiting.length + 1 >= limits.journalBatch.entries)
-        void flush().catch(() => {})
-      waiting.push(fact)
-      bytes += size
+      const full = bytes + jsonBytes(fact) > batchRoom || waiting.length + 1 >= limits.journalBatch.entries
+      if (full) void flush().catch(() => {})
+      add(fact)
       later()
     },
 
     engineOutput: (iteration: number, text: string): void => {
       output ??= { iteration, text: '', omitted: 0 }
-      const room = outputRoom - Buffer.byteLength(output.text)
-      const kept = clip(text, room)
+      // Control characters grow up to six times as JSON.
+      const room = Math.floor((outputRoom - jsonBytes(output.text)) / 6)
+      const kept = jsonBytes(text) <= outputRoom - jsonBytes(output.text) ? text : clip(text, room)
       output.text += kept
       output.omitted += Buffer.byteLength(text) - Buffer.byteLength(kept)
       later()

@@ -73,10 +73,12 @@ export class OutputWatch {
   }
 }
 
-/** The first number in a text, such as 82.5 in "coverage: 82.5 %". */
+/** The first number in a text, such as 82.5 in "coverage: 82.5 %"; null when it is none that JSON and the store keep exactly. */
 export const firstNumber = (text: string): number | null => {
   const match = /(?<![\w.])-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?/.exec(text)
-  return match === null ? null : Number(match[0])
+  const number = match === null ? Number.NaN : Number(match[0])
+  const isKept = number === 0 || (Math.abs(number) <= Number.MAX_SAFE_INTEGER && Math.abs(number) > 1e-100)
+  return isKept ? number : null
 }
 
 const readOutput = async (path: string): Promise<string> => {

@@ -57,6 +57,8 @@ const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'],
   updated_at: time,
 })
 
+const noBaseline = { baseline: [], baseline_gates_nothing: false, baseline_artifact: null, captures: {} }
+
 const applied = (
   doc: Document,
   fact: Exclude<RecordFact, { type: 'session_created' }>,
@@ -82,10 +84,7 @@ const applied = (
         contract: fact.data.contract,
         contract_hash: fact.data.contract_hash,
         contract_provenance: fact.data.provenance,
-        baseline: [],
-        baseline_gates_nothing: false,
-        baseline_artifact: null,
-        captures: {},
+        ...noBaseline,
       }
     case 'contract_baseline':
       return {
@@ -99,6 +98,8 @@ const applied = (
         contract: fact.data.contract,
         contract_hash: fact.data.contract_hash,
         contract_provenance: fact.data.provenance,
+        // A baseline speaks of the contract that was measured and of no other.
+        ...(fact.data.contract_hash === doc.contract_hash ? {} : noBaseline),
       }
     case 'gate_opened':
       return { gate: fact.data }

@@ -1,6 +1,6 @@
 import type { Captures } from '../contract/capture.ts'
 import { contractHash } from '../contract/hash.ts'
-import { type CheckResult, contractSchema } from '../contract/schema.ts'
+import { type CheckResult, type Contract, contractSchema } from '../contract/schema.ts'
 import { gatesNothing, summarise } from '../contract/summary.ts'
 import { validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
@@ -70,6 +70,13 @@ const evaluated = (
   }
 }
 
+/** An evaluation speaks of every check of the contract, in order; one that leaves any out could be green by silence. */
+const requireEveryCheck = (contract: Contract | null, results: readonly CheckResult[]): void => {
+  const missing = contract?.checks.find((check, index) => results[index]?.name !== check.name)
+  if (!contract || missing)
+    throw new GatehouseError('invalid_request', `the results lack check ${missing?.name ?? ''}`)
+}
+
 /**
  * The change that a worker's result makes. `artifact` names the object that already holds the results with their
  * outputs. Pure but for fresh ids; throws `illegal_transition` or `already_decided` where the session has moved on.
@@ -82,6 +89,7 @@ export const complete = (
   const { document } = item
   const { actor, events, artifact, now } = how
   if (isTerminal(document.state)) throw new GatehouseError('superseded', `session ${document.id} has ended`)
+  if ('results' in result) requireEveryCheck(document.contract, result.results)
   const step = (
     trigger: Parameters<typeof advance>[1]['trigger'],
     note: string,
@@ -174,7 +182,8 @@ export const complete = (
     case 'Verify': {
       const { fact, green, note } = evaluated(item, 'clean_checkout', result, artifact)
       const { review } = result
-      if (!green || !review) return step('verify_red', `clean checkout, ${note}`, [fact])
+      if (!green) return step('verify_red', `clean checkout, ${note}`, [fact])
+      if (!review) throw new GatehouseError('invalid_request', 'green results come with their review')
       const identity = {
         review_id: how.reviewId,
         kind: review.kind,

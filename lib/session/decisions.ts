@@ -4,6 +4,7 @@ import { validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
+import { limits } from '../limits.ts'
 import { advance } from './advance.ts'
 import type { Gate } from './document.ts'
 import type { Change, SessionItem } from './item.ts'
@@ -66,6 +67,11 @@ export const confirm = (
   const gate = openGate(item, 'contract')
   requireHash(item, request.contract_hash)
   if (request.contract) requireValid(request.contract)
+  if (request.contract?.checks.some((check) => check.baseline)) {
+    const message =
+      'has a capture check, which is measured on the untouched tree: revise the contract instead'
+    throw new GatehouseError('invalid_contract', message, { errors: [{ path: 'contract.checks', message }] })
+  }
   const contract = request.contract ?? item.document.contract
   if (!contract) throw new GatehouseError('illegal_transition', 'there is no contract to confirm')
   return advance(item, {
@@ -177,6 +183,11 @@ export const requestChanges = (
 ): Change => {
   const gate = requireReview(item, request.review_id)
   const { document } = item
+  const guidance = [...document.steering_messages, request.text]
+  if (Buffer.byteLength(guidance.join('')) > limits.guidance) {
+    const message = `all guidance of a session may hold ${limits.guidance} bytes`
+    throw new GatehouseError('invalid_request', message, { errors: [{ path: 'text', message }] })
+  }
   const used = mayIterate({ ...document, deadline_at: null }, now)
   if (used) throw new GatehouseError('illegal_transition', `no changes can be asked for: ${used}`)
   const deadline = new Date(now + document.max_wall_secs * 1000).toISOString()

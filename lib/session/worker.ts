@@ -82,5 +82,9 @@ export const appendEvents = (
 ): Change | null => {
   requireLease(item, lease)
   if (item.runtime.last_batch_id === batchId) return null
+  // While the journal can't be written, the item takes no more than one batch: it must keep room for a decision.
+  const waiting = item.outbox.reduce((bytes, { line }) => bytes + line.length, 0)
+  if (waiting > limits.journalBatch.bytes)
+    throw new GatehouseError('unavailable', 'the journal can’t be written right now')
   return { actor: { kind: 'worker', id: lease.worker_id }, facts, runtime: { last_batch_id: batchId } }
 }

@@ -158,10 +158,7 @@ test.each<[string, Partial<Start>, string]>([
 })
 
 test('over the limit sessions wait for a slot, first in first out, and a waiting one can be cancelled', async () => {
-  const blocking = {
-    mode: 'supervise',
-    contract: { checks: [{ name: 'slow', command: 'sleep 300' }] },
-  } as const
+  const blocking: Partial<Start> = { contract: { checks: [{ name: 'slow', command: 'sleep 300' }] } }
   const isChecking = (entry: { type: string }) => entry.type === 'check_started'
   const busy = [await start(blocking), await start(blocking), await start(blocking)] as const
   for (const { id } of busy) await used.api.follow(id, isChecking)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { CheckResult } from '../../../lib/contract/schema.ts'
 import { complete } from '../../../lib/session/completions.ts'
 import { changeItem, type SessionItem } from '../../../lib/session/item.ts'
 import type { Result } from '../../../lib/session/protocol.ts'
@@ -34,11 +35,16 @@ describe('a result', () => {
     expect(JSON.stringify([baseline, validated])).not.toMatch(/(HEAD|TAIL) OF IT/)
   })
 
-  it('of a verification that shows no review delivers nothing, though it is green', () => {
-    const item = completed(sessionAt('running', 'Verify'), {
-      ...{ outcome: 'Verify', results: [aResult()], tree_edited: false, review: null },
-    })
-    expect(item.document).toMatchObject({ state: 'running', step: 'Decide', gate: null })
+  it('of a green verification without a review, or of one that leaves a check out, is refused', () => {
+    const verify = (results: CheckResult[]) => () =>
+      completed(sessionAt('running', 'Verify'), {
+        ...{ outcome: 'Verify', results, tree_edited: false, review: null },
+      })
+    expect(verify([aResult()])).toThrow(expect.objectContaining({ code: 'invalid_request' }))
+    expect(verify([])).toThrow(expect.objectContaining({ code: 'invalid_request' }))
+    expect(verify([aResult({ name: 'another' })])).toThrow(
+      expect.objectContaining({ code: 'invalid_request' }),
+    )
   })
 
   it('whose draft does not validate ends the session as a matter of configuration', () => {

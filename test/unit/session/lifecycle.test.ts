@@ -50,7 +50,10 @@ describe('the lifecycle table', () => {
         expect(after.document).toMatchObject({ state: to.to, step: to.next })
         expect(after.version).toBe(item.version + 1)
         expect(after.runtime.answers).toEqual([
-          { ok: true, token: 'token', output: { next: to.next, note: 'n' } },
+          {
+            ...{ ok: true, token: 'token', sequence: after.journal_head.sequence },
+            output: { next: to.next, note: 'n' },
+          },
         ])
         expect(after.runtime).toMatchObject({ task: null, command: null })
       } else {

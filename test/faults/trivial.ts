@@ -1,0 +1,18 @@
+import { makeRepository, type TestRepository } from '../repositories.ts'
+import type { Start } from '../e2e/client.ts'
+
+/** A session that does as little as one can: one check, one engine that makes it green, nothing asked but the review. */
+export const trivialSession = (more: Partial<Start> = {}): { repository: TestRepository; body: Start } => {
+  const repository = makeRepository()
+  return {
+    repository,
+    body: {
+      repo: repository.directory,
+      intent: 'Write the file',
+      mode: 'auto',
+      engine_command: 'echo done > file',
+      contract: { checks: [{ name: 'file', command: 'test -e file' }] },
+      ...more,
+    },
+  }
+}
