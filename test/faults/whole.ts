@@ -54,7 +54,7 @@ export const requireWhole = async (
   expect(repository.git('rev-parse', String(branches[0]))).toBe(document.result_commit)
   expect(ofType(entries, 'merge_completed')).toHaveLength(1)
   const approvals = ofType(entries, 'gate_resolved')
-  expect(approvals.map(({ data }) => data.decision)).toEqual(['approve'])
+  expect(approvals.map(({ data }) => data.action)).toEqual(['approve'])
   const iterations = ofType(entries, 'iteration_started').map(({ data }) => data.n)
   expect(iterations).toEqual([...new Set(iterations)])
 
