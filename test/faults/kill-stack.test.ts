@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { temporaryFolder, type TestRepository } from '../repositories.ts'
 import { openKept } from './kept.ts'
@@ -12,13 +13,16 @@ import type { When } from './write-seam.ts'
 const step = process.env.FAULTS === 'every' ? 1 : Number(process.env.FAULTS_STEP ?? 8)
 const seed = Number(process.env.FAULTS_SEED ?? 3)
 /** Two stacks at a time, each going from kill to kill on a folder of its own. */
-const lanes = [0, 1] as const
+const lanes = [0, 1].map((lane) => ({ lane, home: temporaryFolder() }))
 
 const startedSchema = z.object({ id: z.string() })
 
 type Started = { key: string; repository: TestRepository; body: unknown; id: string | null }
 
-const newSession = (): Started => ({ key: randomUUID(), ...trivialSession(), id: null })
+const newSession = (home: string): Started => {
+  const key = randomUUID()
+  return { key, ...trivialSession({}, join(home, 'repositories', key)), id: null }
+}
 
 /** Asks for the session until it is there; the same call however often the stack dies under it. */
 const post = async ({ api }: StackChild, session: Started): Promise<string> => {
@@ -70,7 +74,7 @@ describe(`the whole stack is killed at ${step === 1 ? 'every' : `each ${step}th 
     const home = temporaryFolder()
     const stack = await startStackChild(home)
     await stack.count()
-    await runWhole(stack, home, newSession())
+    await runWhole(stack, home, newSession(home))
     dry.writes = await stack.writes()
     await stack.kill()
   })
@@ -80,8 +84,7 @@ describe(`the whole stack is killed at ${step === 1 ? 'every' : `each ${step}th 
       .flatMap((name, at) => (['before', 'after'] as const).map((when) => ({ n: at + 1, when, name })))
       .filter((_, at) => at % step === seed % step)
 
-  test.concurrent.each(lanes)('and started again, as if nothing had happened (%i)', { timeout: 600_000 }, async (lane) => {
-    const home = temporaryFolder()
+  test.concurrent.each(lanes)('and started again, as if nothing had happened ($lane)', { timeout: 600_000 }, async ({ lane, home }) => {
     const killed: string[] = []
     const failures: string[] = []
     let stack = await startStackChild(home)
@@ -89,7 +92,7 @@ describe(`the whole stack is killed at ${step === 1 ? 'every' : `each ${step}th 
       const at = `${when} write ${n} (${name})`
       const began = performance.now()
       await stack.arm(n, when)
-      const session = newSession()
+      const session = newSession(home)
       const run = runWhole(stack, home, session).catch(() => {})
       await bounded(`the session or its end, killed ${at}`, Promise.race([stack.ended, run]))
       await stack.kill()

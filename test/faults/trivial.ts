@@ -2,8 +2,11 @@ import { makeRepository, type TestRepository } from '../repositories.ts'
 import type { Start } from '../e2e/client.ts'
 
 /** A session that does as little as one can: one check, one engine that makes it green, nothing asked but the review. */
-export const trivialSession = (more: Partial<Start> = {}): { repository: TestRepository; body: Start } => {
-  const repository = makeRepository()
+export const trivialSession = (
+  more: Partial<Start> = {},
+  directory?: string,
+): { repository: TestRepository; body: Start } => {
+  const repository = makeRepository(directory === undefined ? {} : { directory })
   return {
     repository,
     body: {
