@@ -30,9 +30,13 @@ type Launch = { starts: string; replaces: string | null }
 /** Launches a worker; the launch can be repeated by the next dispatch, so its failure is a fault. */
 const launch = async (platform: Platform, item: SessionItem, { starts, replaces }: Launch) => {
   if (replaces !== null) await platform.compute.stop(replaces)
-  await platform.admission.take(item.team, item.id)
-  const token = newSecret()
   const { team, id: session_id } = item
+  await platform.admission.take(team, session_id)
+  // Settle may have given the slot back before we took it.
+  const { document, runtime } = await platform.sessions.require(item)
+  if (isTerminal(document.state)) return giveBackSlot(platform, team, session_id)
+  if (runtime.compute?.id !== starts) return
+  const token = newSecret()
   const expiresAt = platform.clock() + limits.sessionTokenMs
   await platform.tokens.add(token, { kind: 'worker', team, session_id, worker_id: starts }, expiresAt)
   await platform.compute.launch({ id: starts, team, session_id, token })

@@ -56,14 +56,17 @@ const redrive = (item: SessionItem): Change => {
 const giveUp = async (platform: Platform, item: SessionItem): Promise<void> => {
   await endWorker(platform, item, 'the session was given up')
   const error = `its state machine ended ${item.runtime.attempt} times before the session did`
-  await transition(platform, item, (now): Change | null => {
-    if (now.runtime.settled) return null
-    const settled = { task: null, command: null, answers: [], settled: true }
-    if (isTerminal(now.document.state)) return { actor, facts: [], runtime: settled }
-    const change = fail(now, 'system', actor, { failure_kind: 'infrastructure', error })
-    return { ...change, runtime: { ...change.runtime, ...settled } }
-  })
+  await transition(platform, item, (now): Change | null =>
+    isTerminal(now.document.state)
+      ? null
+      : fail(now, 'system', actor, { failure_kind: 'infrastructure', error }),
+  )
+  // Nobody looks after a session once it says that it is settled.
   await giveBackSlot(platform, item.team, item.id)
+  const settled = { task: null, command: null, answers: [], settled: true }
+  await transition(platform, item, (now): Change | null =>
+    now.runtime.settled ? null : { actor, facts: [], runtime: settled },
+  )
 }
 
 /** Repairs one session; every part of it is a no-op where nothing is wrong. */

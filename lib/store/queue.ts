@@ -25,9 +25,9 @@ export const promote = async (platform: Platform, team: string): Promise<void> =
       continue
     }
     if (!(await admission.acquire(team, waiting.session_id, policy.concurrency))) return
-    const { runtime } = await admit(platform, team, waiting.session_id)
+    const { document } = await admit(platform, team, waiting.session_id)
     // It was cancelled and gave its slot back between our look and our claim.
-    if (runtime.settled) await admission.release(team, waiting.session_id)
+    if (isTerminal(document.state)) await admission.release(team, waiting.session_id)
     await admission.leave(team, waiting)
   }
 }
@@ -41,8 +41,8 @@ export const askForSlot = async (
 ): Promise<void> => {
   const { admission, policy } = platform
   if (!(await admission.first(team)) && (await admission.acquire(team, id, policy.concurrency))) {
-    const { runtime } = await admit(platform, team, id)
-    if (runtime.settled) await admission.release(team, id)
+    const { document } = await admit(platform, team, id)
+    if (isTerminal(document.state)) await admission.release(team, id)
     return
   }
   await admission.wait(team, since, id)
