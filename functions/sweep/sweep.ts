@@ -1,5 +1,5 @@
 import { limits } from '../../lib/limits.ts'
-import { fail } from '../../lib/session/completions.ts'
+import { fail } from '../../lib/session/fail.ts'
 import type { Change, SessionItem } from '../../lib/session/item.ts'
 import { isTerminal } from '../../lib/session/states.ts'
 import { carryOut, transition } from '../../lib/store/effects.ts'

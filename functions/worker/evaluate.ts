@@ -49,6 +49,11 @@ export const setUp = async (
     type: 'setup_completed',
     data: { command: done.command, ok: false, output_tail: result.tail },
   })
+  const deadline = deadlineOf(command)
+  if (result.ended === 'timed_out' && deadline !== null && Date.now() >= deadline) {
+    const error = `the run’s time ended during setup: ${done.command.slice(0, 200)}`
+    return { outcome: 'failed', failure_kind: 'budget_exhausted', error }
+  }
   const how = result.ended === 'exited' ? `exited with ${result.exitCode}` : result.ended.replaceAll('_', ' ')
   return {
     outcome: 'failed',

@@ -5,6 +5,7 @@ import { idSchema } from '../ids.ts'
 import {
   checkpointSchema,
   documentSchema,
+  engineRunSchema,
   findingSchema,
   gateSchema,
   reviewIdentitySchema,
@@ -85,22 +86,7 @@ export const recordFactSchema = z.discriminatedUnion('type', [
   ),
   fact('run_started', z.strictObject({ deadline_at: z.iso.datetime({ precision: 3 }) })),
   fact('iteration_started', z.strictObject({ n: z.number().int(), max: z.number().int() })),
-  fact(
-    'engine_finished',
-    z.strictObject({
-      iteration: z.number().int(),
-      engine: z.string(),
-      status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled']),
-      exit_code: z.number().int().nullable(),
-      signal: z.string().nullable(),
-      duration_ms: z.number().int(),
-      output_bytes: z.number().int(),
-      artifact: z.string().nullable(),
-      survivors: z.number().int(),
-      /** Whether the files differ from what they were before this iteration. */
-      changed: z.boolean(),
-    }),
-  ),
+  fact('engine_finished', engineRunSchema.extend({ iteration: z.number().int(), engine: z.string() })),
   fact('checkpoint_created', checkpointSchema),
   fact(
     'contract_evaluated',

@@ -22,7 +22,7 @@ const resolved = (
   gate ? [{ type: 'gate_resolved', data: { gate_id: gate.id, action, by: actor.id, comment } }] : []
 
 /** The open gate of the wanted kind. Throws `already_decided` when the session is past it, `illegal_transition` before it. */
-const openGate = (item: SessionItem, kind: Gate['kind']): Gate => {
+const requireGate = (item: SessionItem, kind: Gate['kind']): Gate => {
   const { document } = item
   if (document.gate?.kind === kind) return document.gate
   const past =
@@ -64,7 +64,7 @@ export const confirm = (
   request: { contract_hash: string; contract: Contract | null },
   actor: Actor,
 ): Change => {
-  const gate = openGate(item, 'contract')
+  const gate = requireGate(item, 'contract')
   requireHash(item, request.contract_hash)
   if (request.contract) requireValid(request.contract)
   if (request.contract?.checks.some((check) => check.baseline)) {
@@ -108,7 +108,7 @@ export const confirmAutomatically = (item: SessionItem): Change => {
  * description alone is no revision (spec/coder-session.md 5.5).
  */
 export const revise = (item: SessionItem, contract: Contract, actor: Actor): Change | null => {
-  const gate = openGate(item, 'contract')
+  const gate = requireGate(item, 'contract')
   requireValid(contract)
   const before = item.document.contract
   const rules = (of: Contract) => contractHash({ ...of, description: '' })
@@ -123,7 +123,7 @@ export const revise = (item: SessionItem, contract: Contract, actor: Actor): Cha
 }
 
 const requireReview = (item: SessionItem, reviewId: string): Gate => {
-  const gate = openGate(item, 'approval')
+  const gate = requireGate(item, 'approval')
   const identity = item.document.review_identity
   if (identity?.review_id !== reviewId || identity.contract_hash !== item.document.contract_hash) {
     throw new GatehouseError('review_moved', `the review is now ${identity?.review_id ?? 'not there'}`)

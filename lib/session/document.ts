@@ -45,6 +45,20 @@ export const checkpointSchema = z.strictObject({
   bundle: z.string().nullable(),
 })
 
+/** How one run of an engine ended, from its process's end and the files alone. */
+export const engineRunSchema = z.strictObject({
+  status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled']),
+  exit_code: z.number().int().nullable(),
+  signal: z.string().nullable(),
+  duration_ms: z.number().int(),
+  output_bytes: z.number().int(),
+  artifact: z.string().nullable(),
+  /** Processes of the engine that could not be ended. */
+  survivors: z.number().int(),
+  /** Whether the files differ from what they were before this iteration. */
+  changed: z.boolean(),
+})
+
 /** One question that waits for a person, with its one decision. */
 export const gateSchema = z.strictObject({
   id: idSchema('gate'),

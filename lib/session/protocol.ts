@@ -4,7 +4,7 @@ import { checkResultSchema, contractSchema, provenanceSchema } from '../contract
 import { idSchema } from '../ids.ts'
 import { eventFactSchema } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
-import { checkpointSchema, documentSchema, findingSchema, statSchema } from './document.ts'
+import { checkpointSchema, documentSchema, engineRunSchema, findingSchema, statSchema } from './document.ts'
 import { failureKindSchema, type StepOfKind, stepSchema } from './states.ts'
 
 /** The worker protocol (API.md): every body carries the session's lease epoch; an older one is refused as superseded. */
@@ -147,17 +147,7 @@ export const resultSchema = z.discriminatedUnion('outcome', [
     warnings: z.array(z.string()).max(64),
   }),
   done('Baseline', { results, captures: capturesSchema }),
-  done('Code', {
-    status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled']),
-    exit_code: z.number().int().nullable(),
-    signal: z.string().nullable(),
-    duration_ms: z.number().int(),
-    output_bytes: z.number().int(),
-    artifact: z.string().nullable(),
-    survivors: z.number().int(),
-    changed: z.boolean(),
-    checkpoint: checkpointSchema,
-  }),
+  done('Code', { ...engineRunSchema.shape, checkpoint: checkpointSchema }),
   done('Validate', { results, tree_edited: z.boolean() }),
   done('Verify', {
     results,

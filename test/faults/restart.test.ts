@@ -1,0 +1,113 @@
+import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn'
+import { afterAll, beforeEach, expect, test } from 'vitest'
+import { type Stack, startStack } from '../../infra/local/stack.ts'
+import type { Step } from '../../lib/session/states.ts'
+import { type Client, createClient } from '../e2e/client.ts'
+import { temporaryFolder } from '../repositories.ts'
+import { openKept, processesOf, workersOf } from './kept.ts'
+import { stalls } from './stall.ts'
+import { trivialSession } from './trivial.ts'
+import { requireWhole, seeThrough, workersIn } from './whole.ts'
+
+const home = temporaryFolder()
+const faults: string[] = []
+const running: { stack: Stack | null } = { stack: null }
+const start = () => startStack({ port: 0, home, concurrency: 2, log: (line) => faults.push(line) })
+
+/** Starts the stack on the same folder again, after a clean end of the one before. */
+const restart = async (): Promise<Client> => {
+  await running.stack?.close()
+  expect(await workersOf(home)).toEqual([])
+  running.stack = await start()
+  return createClient(running.stack.url, running.stack.adminToken)
+}
+
+beforeEach(() => {
+  faults.length = 0
+})
+afterAll(() => running.stack?.close())
+
+/** The execution of before the restart reads as aborted, with all that had happened in it. */
+const requireAborted = async (id: string, lastStep: Step): Promise<void> => {
+  const kept = openKept(home)
+  const executionArn = kept.machine.executionArn(`${id}-1`)
+  expect(await kept.machine.status(executionArn)).toBe('ABORTED')
+  const { events = [] } = await kept.clients.sfn.send(new GetExecutionHistoryCommand({ executionArn }))
+  expect(events[0]?.type).toBe('ExecutionStarted')
+  expect(events.at(-1)?.type).toBe('ExecutionAborted')
+  const entered = events.flatMap(({ stateEnteredEventDetails }) => stateEnteredEventDetails?.name ?? [])
+  expect(entered.at(-1)).toBe(lastStep)
+  kept.close()
+}
+
+const finish = async (api: Client, of: { id: string; repository: ReturnType<typeof trivialSession>['repository'] }) => {
+  await seeThrough(api, of.id)
+  const kept = openKept(home)
+  await requireWhole(api, kept, of)
+  kept.close()
+  expect(faults).toEqual([])
+}
+
+test('a session whose engine runs while the stack is stopped runs it again after the start, from its checkpoint', async () => {
+  const places = stalls()
+  const { body, repository } = trivialSession({
+    engine_command: `ls > seen; (setsid sleep 300 &) ; ${places.shell('engine')}; echo done > file`,
+  })
+  places.hold('engine')
+  const before = await restart()
+  const { id } = await before.start(body)
+  await places.reached('engine')
+  const workers = workersIn(await before.journal(id), undefined)
+  expect(await processesOf(workers)).not.toEqual([])
+
+  const after = await restart()
+  expect(await processesOf(workers)).toEqual([])
+  await requireAborted(id, 'Code')
+  await places.reached('engine', 2)
+  places.release('engine')
+  await finish(after, { id, repository })
+  expect(repository.git('show', `gatehouse/${id.slice(-8)}:seen`)).toBe('README.md\nseen')
+})
+
+test('both gates stay open over a restart, and can be answered at once after it', async () => {
+  const { body, repository } = trivialSession({ mode: 'supervise' })
+  const first = await restart()
+  const { id } = await first.start(body)
+  const atContract = await first.untilGate(id, 'contract')
+
+  const second = await restart()
+  const still = await second.get(id)
+  expect(still.needs_you).toEqual(atContract.needs_you)
+  await second.confirm(still)
+  await requireAborted(id, 'Confirm')
+  const atReview = await second.untilGate(id, 'approval', still.journal_head.sequence)
+
+  const third = await restart()
+  expect((await third.get(id)).needs_you).toEqual(atReview.needs_you)
+  await finish(third, { id, repository })
+})
+
+test('sessions that wait for a slot keep their place over a restart', async () => {
+  const places = stalls()
+  const engine_command = `${places.shell('engine')}; echo done > file`
+  places.hold('engine')
+  const sessions = [1, 2, 3].map(() => trivialSession({ engine_command }))
+  const before = await restart()
+  const ids: string[] = []
+  for (const { body } of sessions) ids.push((await before.start(body)).id)
+  await places.reached('engine', 2)
+  expect((await before.get(ids[2] ?? '')).state).toBe('created')
+
+  const after = await restart()
+  await places.reached('engine', 4)
+  places.release('engine')
+  for (const [at, { repository }] of sessions.entries()) await finish(after, { id: ids[at] ?? '', repository })
+})
+
+test('a second stack on the folder of a running one is refused, and the first goes on', async () => {
+  const api = await restart()
+  await expect(start()).rejects.toThrow(/is held by another process/)
+  const { body, repository } = trivialSession()
+  const { id } = await api.start(body)
+  await finish(api, { id, repository })
+})
