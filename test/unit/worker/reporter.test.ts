@@ -8,7 +8,10 @@ const collect = () => {
   const reporter = createReporter(async (_id, facts) => {
     batches.push(facts)
   })
-  const all = async () => [...batches.flat(), ...(await reporter.drain())]
+  const all = async () => {
+    const rest = await reporter.drain()
+    return [...batches.flat(), ...rest]
+  }
   return { batches, reporter, all }
 }
 
