@@ -42,6 +42,14 @@ const launch = async (platform: Platform, item: SessionItem, { starts, replaces 
   await platform.compute.launch({ id: starts, team, session_id, token })
 }
 
+/**
+ * Whether a step comes from an execution that another has replaced; it may not touch the session. The answer sends it to
+ * no step, so it ends.
+ */
+const isReplaced = (platform: Platform, event: StepEvent, { id, runtime }: SessionItem): boolean =>
+  event.execution !== platform.machine.executionArn(`${id}-${runtime.attempt}`)
+const replaced: StepOutput = { next: 'replaced', note: 'another execution of this session has taken over' }
+
 /** What a parked step writes on its arrival. */
 const enter = (
   item: SessionItem,
@@ -63,15 +71,21 @@ const enter = (
 /** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
 const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
   const id = { team: event.team, id: event.session_id }
-  const outcome: { moved: boolean; launch: Launch | null } = { moved: false, launch: null }
+  const outcome: { moved: boolean; replaced: boolean; launch: Launch | null } = {
+    ...{ moved: false, replaced: false, launch: null },
+  }
   const item = await transition(platform, id, (current): Change | null => {
+    outcome.replaced = isReplaced(platform, event, current)
+    if (outcome.replaced) return null
     outcome.moved = current.document.step !== step || current.runtime.settled
     if (outcome.moved || current.runtime.task?.token === token) return null
     const entered = enter(current, step, token, platform.clock())
     outcome.launch = entered.launch
     return arrived(current, entered.change)
   })
-  if (outcome.moved) {
+  if (outcome.replaced) {
+    await platform.machine.answer({ ok: true, sequence: null, token, output: replaced })
+  } else if (outcome.moved) {
     await platform.machine.answer({
       ok: true,
       sequence: null,
@@ -107,13 +121,13 @@ const runHandler = async (platform: Platform, event: StepEvent, step: Step): Pro
   if (step === 'Settle') return runSettle(platform, id)
   let note = ''
   const item = await transition(platform, id, (current): Change | null => {
-    if (current.document.step !== step) return null
+    if (isReplaced(platform, event, current) || current.document.step !== step) return null
     if (step === 'Plan') return arrived(current, plan(current, platform.clock()))
     const decision = decide(current, platform.clock())
     note = decision.note
     return arrived(current, decision.change)
   })
-  return after(item, note)
+  return isReplaced(platform, event, item) ? replaced : after(item, note)
 }
 
 /** The first fault is usually one lost worker, and is tried again at once. */
@@ -123,6 +137,7 @@ const runRecover = async (platform: Platform, event: StepEvent): Promise<StepOut
   const id = { team: event.team, id: event.session_id }
   const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '' }
   const before = await platform.sessions.require(id)
+  if (isReplaced(platform, event, before)) return { ...replaced, wait: 0 }
   if (before.runtime.compute && before.runtime.compute.status !== 'stopped') {
     // The old worker goes first: two must never work on one session.
     await platform.compute.stop(before.runtime.compute.id)
