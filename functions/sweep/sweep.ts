@@ -1,7 +1,8 @@
+import type { Fact } from '../../lib/journal/facts.ts'
 import { limits } from '../../lib/limits.ts'
 import { fail } from '../../lib/session/fail.ts'
 import type { Change, SessionItem } from '../../lib/session/item.ts'
-import { isTerminal } from '../../lib/session/states.ts'
+import { isTerminal, steps } from '../../lib/session/states.ts'
 import { carryOut, transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { giveBackSlot, promote } from '../../lib/store/queue.ts'
@@ -9,9 +10,6 @@ import { computeStopped } from '../compute/stopped.ts'
 
 type Id = { team: string; id: string }
 const actor = { kind: 'system' as const, id: 'sweep' }
-
-/** Executions of one session that may die behind our back before the session is given up. */
-const maxAttempts = 1 + limits.infraFailures
 
 const gateExpired = (item: SessionItem, now: number): boolean =>
   item.document.gate !== null && Date.parse(item.document.gate.deadline_at) <= now
@@ -39,6 +37,27 @@ const endWorker = async (
   await computeStopped(platform, { team, id, worker_id: runtime.compute.id, reason })
 }
 
+/** Whether the session is where it waits for a person or for a slot: an execution that ended there took nothing along. */
+const onlyWaits = ({ document }: SessionItem): boolean => {
+  const { kind } = steps[document.step]
+  return kind === 'gate' || kind === 'admission'
+}
+
+/** An execution that ended in the middle of work is an infrastructure fault, under the ceiling that they all share. */
+const executionLost = (item: SessionItem): Fact[] => {
+  const { step, state, infra_failures } = item.document
+  if (onlyWaits(item) || isTerminal(state)) return []
+  const detail = `execution ${item.id}-${item.runtime.attempt} ended before the session did`
+  const data = { step, cause: 'ExecutionLost', detail, count: infra_failures + 1 }
+  return [{ type: 'infrastructure_fault', data }]
+}
+
+/** Whether one more execution is of no use: work that made no progress in many, or a Settle that never came through. */
+const isHopeless = (item: SessionItem): boolean =>
+  isTerminal(item.document.state)
+    ? item.runtime.attempt > limits.infraFailures
+    : !onlyWaits(item) && item.document.infra_failures + 1 >= limits.infraFailures
+
 /** Starts a new execution where the last one ended without the session having ended. */
 const redrive = (item: SessionItem): Change => {
   const { document, runtime } = item
@@ -46,6 +65,7 @@ const redrive = (item: SessionItem): Change => {
   return {
     actor,
     facts: [
+      ...executionLost(item),
       { type: 'execution_started', data: { name: `${item.id}-${attempt}`, attempt, at_step: document.step } },
     ],
     runtime: { attempt, start_pending: true, execution_arn: null, task: null, answers: [] },
@@ -55,12 +75,12 @@ const redrive = (item: SessionItem): Change => {
 /** Ends what nothing can carry on any more: the machine gave up on it again and again. */
 const giveUp = async (platform: Platform, item: SessionItem): Promise<void> => {
   await endWorker(platform, item, 'the session was given up')
-  const error = `its state machine ended ${item.runtime.attempt} times before the session did`
-  await transition(platform, item, (now): Change | null =>
-    isTerminal(now.document.state)
-      ? null
-      : fail(now, 'system', actor, { failure_kind: 'infrastructure', error }),
-  )
+  await transition(platform, item, (now): Change | null => {
+    const { state, step, infra_failures } = now.document
+    if (isTerminal(state)) return null
+    const error = `${infra_failures + 1} faults, the last at ${step}: its execution ended before the session did`
+    return fail(now, 'system', actor, { failure_kind: 'infrastructure', error }, executionLost(now))
+  })
   // Nobody looks after a session once it says that it is settled.
   await giveBackSlot(platform, item.team, item.id)
   const settled = { task: null, command: null, answers: [], settled: true }
@@ -90,7 +110,7 @@ const repair = async (platform: Platform, id: Id): Promise<void> => {
   }
   const arn = item.runtime.execution_arn
   if (arn !== null && (await platform.machine.status(arn)) !== 'RUNNING') {
-    if (item.runtime.attempt >= maxAttempts) return giveUp(platform, item)
+    if (isHopeless(item)) return giveUp(platform, item)
     await transition(platform, id, (current) =>
       current.runtime.execution_arn === arn && !current.runtime.settled ? redrive(current) : null,
     )

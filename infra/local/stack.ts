@@ -64,12 +64,10 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     for (const one of closers.splice(0).reverse()) await one()
   }
   try {
-    const [dynamo, program, version] = await Promise.all([
-      startDynamoDb({ path: join(home, 'dynamodb') }),
-      bundleWorker(home),
-      versionOf(),
-    ])
+    // The first to hold the folder; whoever can't must not touch what another stack uses.
+    const dynamo = await startDynamoDb({ path: join(home, 'dynamodb') })
     closers.push(dynamo.close)
+    const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
     const s3 = await startS3({ directory: join(home, 's3'), bucket: names.bucket })
     closers.push(s3.close)
 

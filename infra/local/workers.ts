@@ -27,6 +27,8 @@ export const startWorkers = (options: {
   onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
 }): Workers => {
   const running = new Map<string, { child: ChildProcess; ended: Promise<void> }>()
+  /** Ends that are being told; the stack's services have to outlive them. */
+  const telling = new Set<Promise<void>>()
   let closing = false
   const logs = join(options.home, 'logs')
   mkdirSync(logs, { recursive: true })
@@ -77,7 +79,11 @@ export const startWorkers = (options: {
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
-        if (!closing) await options.onStopped({ id, team, session_id, reason })
+        if (closing) return
+        const told = options.onStopped({ id, team, session_id, reason })
+        telling.add(told)
+        await told
+        telling.delete(told)
       }
       child.once('error', (error) => void onEnd(error.message))
       child.once('exit', (code, signal) => void onEnd(signal ?? `exit ${code}`))
@@ -88,6 +94,7 @@ export const startWorkers = (options: {
     close: async () => {
       closing = true
       await Promise.all([...running.keys()].map(stop))
+      await Promise.all(telling)
     },
   }
 }

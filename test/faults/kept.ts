@@ -15,9 +15,7 @@ import { createSessions } from '../../lib/store/sessions.ts'
 
 /** What a running stack keeps, read past it with clients of our own. */
 export const openKept = (home: string) => {
-  const settings = serviceSettingsSchema.parse(
-    JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')),
-  )
+  const settings = serviceSettingsSchema.parse(JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')))
   const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
   const sessions = createSessions(clients.dynamo, settings.table, Date.now)
   const key = (name: string) => ({
@@ -28,8 +26,7 @@ export const openKept = (home: string) => {
     clients,
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     item: (id: string): Promise<SessionItem> => sessions.require({ team: localTeam, id }),
-    slots: (): Promise<string[]> =>
-      createAdmission(clients.dynamo, settings.table).slots(localTeam),
+    slots: (): Promise<string[]> => createAdmission(clients.dynamo, settings.table).slots(localTeam),
     /** The session once its machine is done with it and nothing is left to carry out. */
     settled: (id: string): Promise<SessionItem> =>
       until(`session ${id} is settled`, async () => {

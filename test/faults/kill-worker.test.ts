@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { localTeam } from '../../infra/local/admin-token.ts'
 import { newSecret } from '../../lib/ids.ts'
@@ -11,6 +11,9 @@ import { openKept, processesOf, until, workersOf } from './kept.ts'
 import { placeOfCheck, stalls } from './stall.ts'
 import { trivialSession } from './trivial.ts'
 import { requireWhole, seeThrough } from './whole.ts'
+
+// What is awaited is a fact; how long it takes is the machine's matter.
+vi.setConfig({ testTimeout: 120_000 })
 
 const used = useStack()
 
@@ -71,23 +74,26 @@ const held: [Step, string][] = [
   ['Validate', 'validate'],
   ['Verify', 'verify'],
 ]
-test.each(held)('a worker that is killed during %s is replaced, and nothing it started stays', async (step, place) => {
-  const { body, places, repository } = heldSession()
-  places.hold(place)
-  const { id } = await used.api.start(body)
-  await places.reached(place)
-  expect((await itemOf(id)).document).toMatchObject({ step, infra_failures: 0 })
-  const killed = await killWorkerOf(id)
-  await places.reached(place, 2)
-  expect((await itemOf(id)).document).toMatchObject({ step, infra_failures: 1 })
-  expect(await processesOf([killed])).toEqual([])
-  expect(await faultsIn(id)).toEqual([{ name: step, error: 'WorkerLost: SIGKILL' }])
+test.each(held)(
+  'a worker that is killed during %s is replaced, and nothing it started stays',
+  async (step, place) => {
+    const { body, places, repository } = heldSession()
+    places.hold(place)
+    const { id } = await used.api.start(body)
+    await places.reached(place)
+    expect((await itemOf(id)).document).toMatchObject({ step, infra_failures: 0 })
+    const killed = await killWorkerOf(id)
+    await places.reached(place, 2)
+    expect((await itemOf(id)).document).toMatchObject({ step, infra_failures: 1 })
+    expect(await processesOf([killed])).toEqual([])
+    expect(await faultsIn(id)).toEqual([{ name: step, error: 'WorkerLost: SIGKILL' }])
 
-  places.release(place)
-  await finish(id, repository)
-  expect(places.count(place)).toBe(2)
-  expect((await itemOf(id)).document.infra_failures).toBe(0)
-})
+    places.release(place)
+    await finish(id, repository)
+    expect(places.count(place)).toBe(2)
+    expect((await itemOf(id)).document.infra_failures).toBe(0)
+  },
+)
 
 test.each<Step>(['Preflight', 'Deliver'])('a worker that is killed at %s is replaced', async (step) => {
   const { body, places, repository } = heldSession()
@@ -96,7 +102,9 @@ test.each<Step>(['Preflight', 'Deliver'])('a worker that is killed at %s is repl
     await used.api.untilGate(id, 'approval')
     await used.api.approve(id)
   }
-  await until(`${step} is in hand`, async () => ((await itemOf(id)).runtime.command?.step === step ? true : null))
+  await until(`${step} is in hand`, async () =>
+    (await itemOf(id)).runtime.command?.step === step ? true : null,
+  )
   const killed = await killWorkerOf(id)
   await finish(id, repository)
   expect(await processesOf([killed])).toEqual([])
@@ -131,7 +139,7 @@ test('what an earlier iteration made is there for the next worker, and what a ki
   expect(shown('seen-2').split('\n')).toEqual(['README.md', 'seen-1', 'seen-2', 'whole-1'])
 })
 
-test('a step whose worker is killed five times in a row ends the session as infrastructure', { timeout: 60_000 }, async () => {
+test('a step whose worker is killed five times in a row ends the session as infrastructure', async () => {
   const { body, places, repository } = heldSession()
   places.hold('baseline')
   const { id } = await used.api.start(body)

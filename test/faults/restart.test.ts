@@ -1,5 +1,5 @@
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../infra/local/stack.ts'
 import type { Step } from '../../lib/session/states.ts'
 import { type Client, createClient } from '../e2e/client.ts'
@@ -8,6 +8,9 @@ import { openKept, processesOf, workersOf } from './kept.ts'
 import { stalls } from './stall.ts'
 import { trivialSession } from './trivial.ts'
 import { requireWhole, seeThrough, workersIn } from './whole.ts'
+
+// What is awaited is a fact; how long it takes is the machine's matter.
+vi.setConfig({ testTimeout: 120_000 })
 
 const home = temporaryFolder()
 const faults: string[] = []
@@ -40,7 +43,10 @@ const requireAborted = async (id: string, lastStep: Step): Promise<void> => {
   kept.close()
 }
 
-const finish = async (api: Client, of: { id: string; repository: ReturnType<typeof trivialSession>['repository'] }) => {
+const finish = async (
+  api: Client,
+  of: { id: string; repository: ReturnType<typeof trivialSession>['repository'] },
+) => {
   await seeThrough(api, of.id)
   const kept = openKept(home)
   await requireWhole(api, kept, of)
@@ -101,7 +107,8 @@ test('sessions that wait for a slot keep their place over a restart', async () =
   const after = await restart()
   await places.reached('engine', 4)
   places.release('engine')
-  for (const [at, { repository }] of sessions.entries()) await finish(after, { id: ids[at] ?? '', repository })
+  for (const [at, { repository }] of sessions.entries())
+    await finish(after, { id: ids[at] ?? '', repository })
 })
 
 test('a second stack on the folder of a running one is refused, and the first goes on', async () => {

@@ -31,11 +31,20 @@ export type StackChild = {
 }
 
 /** Starts the whole stack on a folder as a process of its own; rejects with what it said when it can't start. */
-export const startStackChild = async (home: string): Promise<StackChild> => {
+export const startStackChild = async (
+  home: string,
+  armed?: { n: number; when: When },
+): Promise<StackChild> => {
   const child = spawn(process.execPath, [program], {
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: home, STACK_HOME: home, NODE_COMPILE_CACHE: `${home}/compile-cache` },
+    env: {
+      PATH: process.env.PATH,
+      HOME: home,
+      STACK_HOME: home,
+      NODE_COMPILE_CACHE: `${home}/compile-cache`,
+      ...(armed ? { STACK_ARM: JSON.stringify(armed) } : {}),
+    },
   })
   const heard: { text: string; killed: string | null } = { text: '', killed: null }
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

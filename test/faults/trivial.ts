@@ -1,5 +1,5 @@
-import { makeRepository, type TestRepository } from '../repositories.ts'
 import type { Start } from '../e2e/client.ts'
+import { makeRepository, type TestRepository } from '../repositories.ts'
 
 /** A session that does as little as one can: one check, one engine that makes it green, nothing asked but the review. */
 export const trivialSession = (

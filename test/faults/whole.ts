@@ -53,8 +53,8 @@ export const requireWhole = async (
   expect(reviewed).toMatchObject({ commit: document.result_commit })
   expect(repository.git('rev-parse', String(branches[0]))).toBe(document.result_commit)
   expect(ofType(entries, 'merge_completed')).toHaveLength(1)
-  const approvals = ofType(entries, 'gate_resolved')
-  expect(approvals.map(({ data }) => data.action)).toEqual(['approve'])
+  const decisions = ofType(entries, 'gate_resolved').map(({ data }) => data.action)
+  expect(decisions.filter((action) => action === 'approve')).toHaveLength(1)
   const iterations = ofType(entries, 'iteration_started').map(({ data }) => data.n)
   expect(iterations).toEqual([...new Set(iterations)])
 

@@ -23,9 +23,12 @@ export const watchWrites = ({ dynamo, s3, sfn }: Clients) => {
     state.writes.push(command.replace(/Command$/, ''))
     const here = state.armed?.n === state.writes.length ? state.armed.when : null
     if (here === 'before') die(command)
-    const answer = await call()
-    if (here === 'after') die(command)
-    return answer
+    try {
+      return await call()
+    } finally {
+      // Also after a refusal: the write that it lost against has been made.
+      if (here === 'after') die(command)
+    }
   }
   const options = { step: 'initialize', name: 'watchWrites', override: true } as const
   dynamo.middlewareStack.add(
