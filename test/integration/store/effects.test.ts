@@ -52,6 +52,8 @@ const requireProven = async (item: SessionItem) => {
 
 /** Everything that was decided has happened, and happened once. */
 const requireDone = async (id: Id) => {
+  // The next step of the machine would note what was done with its own write; here nothing follows.
+  await drained(pieces.platform, id)
   const item = await pieces.platform.sessions.require(id)
   const { runtime, outbox } = item
   expect({ outbox, answers: runtime.answers, start: runtime.start_pending }).toEqual({
