@@ -89,7 +89,7 @@ export const problemSchema = z
   })
   .openapi('Problem')
 
-export const pageQuery = z.object({
+export const pageQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(limits.pageSize.max).default(limits.pageSize.default),
   cursor: idSchema('ses').optional(),
 })

@@ -69,6 +69,7 @@ const redrive = (item: SessionItem): Change => {
       { type: 'execution_started', data: { name: `${item.id}-${attempt}`, attempt, at_step: document.step } },
     ],
     runtime: { attempt, start_pending: true, execution_arn: null, task: null, answers: [] },
+    looked: true,
   }
 }
 
@@ -117,7 +118,8 @@ const repair = async (platform: Platform, id: Id): Promise<void> => {
     return
   }
   // Nothing was wrong: note that it was looked at, so that the sweep comes to those behind it.
-  if (item.revision === found.revision) await platform.sessions.update(id, () => ({ actor, facts: [] }))
+  if (item.revision === found.revision)
+    await platform.sessions.update(id, () => ({ actor, facts: [], looked: true }))
 }
 
 /** Gives back the slots of sessions that ended or never were. */

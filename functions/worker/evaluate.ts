@@ -34,21 +34,18 @@ export const setUp = async (
 ): Promise<Result | null> => {
   const contract = contractOf(command)
   if (contract.setup.length === 0) return null
-  for (const line of contract.setup)
-    session.reporter.event({ type: 'setup_started', data: { command: line } })
-  const done = await runSetup(place(session, command, contract, tree, what))
-  await session.client.upload(done.artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
-  if (session.signal.aborted) throw new WorkerFault('stopped during setup')
-  if (done.ok) {
-    for (const line of contract.setup)
-      session.reporter.event({ type: 'setup_completed', data: { command: line, ok: true, output_tail: '' } })
-    return null
-  }
-  const { result } = done
-  session.reporter.event({
-    type: 'setup_completed',
-    data: { command: done.command, ok: false, output_tail: result.tail },
+  const done = await runSetup(place(session, command, contract, tree, what), {
+    onStarted: (line) => session.reporter.event({ type: 'setup_started', data: { command: line } }),
+    onCompleted: (line, { ended, exitCode, head, tail }, artifact) => {
+      const ok = ended === 'exited' && exitCode === 0
+      const data = { command: line, ok, output_head: head, output_tail: tail, artifact }
+      session.reporter.event({ type: 'setup_completed', data })
+    },
   })
+  if (session.signal.aborted) throw new WorkerFault('stopped during setup')
+  await session.client.upload(done.artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
+  if (done.ok) return null
+  const { result } = done
   const deadline = deadlineOf(command)
   if (result.ended === 'timed_out' && deadline !== null && Date.now() >= deadline) {
     const error = `the run’s time ended during setup: ${done.command.slice(0, 200)}`

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { createClient, Superseded } from './client.ts'
@@ -12,10 +13,10 @@ const settings = z
   .object({
     GATEHOUSE_API: z.url(),
     GATEHOUSE_WORKER_ID: z.string(),
-    GATEHOUSE_WORKER_TOKEN: z.string(),
     GATEHOUSE_WORKER_HOME: z.string(),
-    /** Set where the launcher holds the worker's standard input open for as long as it lives. */
-    GATEHOUSE_EXIT_WITH_STDIN: z.literal('1').optional(),
+    GATEHOUSE_WORKER_TOKEN: z.string().optional(),
+    /** Set where the launcher writes the token to the standard input and holds that open for as long as it lives. */
+    GATEHOUSE_TOKEN_ON_STDIN: z.literal('1').optional(),
   })
   .parse(process.env)
 
@@ -23,16 +24,24 @@ const stop = new AbortController()
 const stopBecause = (reason: string) => stop.abort(new Superseded(reason))
 process.on('SIGTERM', () => stopBecause('terminated'))
 process.on('SIGINT', () => stopBecause('interrupted'))
-if (settings.GATEHOUSE_EXIT_WITH_STDIN) {
-  process.stdin
-    .on('end', () => stopBecause('the launcher is gone'))
-    .on('error', () => stopBecause('the launcher is gone'))
-  process.stdin.resume()
+
+/** The first line of the standard input; its end is the launcher's. */
+const tokenFromStdin = (): Promise<string> => {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const lines = createInterface({ input: process.stdin })
+  lines.once('line', resolve).once('close', () => {
+    stopBecause('the launcher is gone')
+    resolve('')
+  })
+  return promise
 }
 
+const token = settings.GATEHOUSE_TOKEN_ON_STDIN
+  ? await tokenFromStdin()
+  : (settings.GATEHOUSE_WORKER_TOKEN ?? '')
 const client = createClient({
   api: settings.GATEHOUSE_API,
-  token: settings.GATEHOUSE_WORKER_TOKEN,
+  token,
   signal: stop.signal,
 })
 const folder = join(settings.GATEHOUSE_WORKER_HOME, 'runs', settings.GATEHOUSE_WORKER_ID)

@@ -142,7 +142,7 @@ export const runDemo = async (stack: Stack, demo: Demo): Promise<void> => {
     const auth = `-H "Authorization: Bearer $(cat ${demo.tokenFile})"`
     print('\nIt waits for your approval of this:\n')
     print(review.patch.replaceAll(/^/gm, '  '))
-    print('Approve it, and the commit becomes a branch of the sample repository:\n')
+    print('Approve it, and in a few seconds the commit is a branch of the sample repository:\n')
     print(
       `  curl -sS ${stack.url}/v1/sessions/${id}/review/approve ${auth} -H 'Content-Type: application/json' -d '{"review_id":"${review.review_id}"}'`,
     )

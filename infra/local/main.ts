@@ -43,6 +43,8 @@ const start = async () => {
 }
 
 start().catch((error: unknown) => {
-  process.stderr.write(`Gatehouse could not start: ${error instanceof Error ? error.message : error}\n`)
+  const message = error instanceof Error ? error.message : String(error)
+  const hint = message.includes('EADDRINUSE') ? '; set PORT to another, or to 0 for any that is free' : ''
+  process.stderr.write(`Gatehouse could not start: ${message}${hint}\n`)
   process.exit(1)
 })

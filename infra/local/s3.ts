@@ -6,6 +6,7 @@ import accounts from '@20minutes/s3rver/lib/models/account.js'
 import { KeyLocks } from './key-locks.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 import { decodeChunks } from './s3-chunks.ts'
+import { allowContinuationTokens, groupedListings } from './s3-listing.ts'
 import { atomicWrites, type WriteCondition } from './s3-writes.ts'
 
 /**
@@ -23,6 +24,7 @@ export async function startS3(options: { directory: string; bucket: string; port
   await mkdir(objects, { recursive: true })
   await mkdir(incoming)
 
+  allowContinuationTokens()
   accounts.registry = { get: () => accounts.DUMMY_ACCOUNT }
   const app = new S3rver({
     address: '127.0.0.1',
@@ -35,7 +37,7 @@ export async function startS3(options: { directory: string; bucket: string; port
   })
   await mkdir(join(objects, options.bucket), { recursive: true })
   const locks = new KeyLocks()
-  const store = app.store
+  const store = groupedListings(app.store)
   app.middleware.unshift(async (context, next) => {
     context.store = atomicWrites(store, incoming, locks, conditionOf(context))
     plainBody(context)

@@ -11,9 +11,23 @@ declare module '@20minutes/s3rver' {
     metadata: Metadata
   }
 
+  export interface ListOptions {
+    delimiter?: string | undefined
+    startAfter?: string | undefined
+    prefix?: string | undefined
+    maxKeys?: number | undefined
+  }
+
+  export interface Listing {
+    objects: { key: string }[]
+    commonPrefixes: string[]
+    isTruncated: boolean
+  }
+
   /** Objects on disk: a body, `metadata.json` and the body's md5 side by side; the body's presence is the object's. */
   export interface Store {
     getResourcePath(bucket: string, key: string, resource: 'object' | 'metadata.json' | 'object.md5'): string
+    listObjects(bucket: string, options: ListOptions): Promise<Listing>
     existsObject(bucket: string, key: string): Promise<boolean>
     /** Rejects with ENOENT when there is no such object. */
     getMetadata(bucket: string, key: string): Promise<Metadata & { etag: string }>

@@ -6,6 +6,7 @@ import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
 import type { Compute } from '../../lib/store/platform.ts'
+import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { projectRoot } from './settings.ts'
 
 /** TERM to KILL for a worker, which ends its own children first. */
@@ -30,6 +31,7 @@ export const startWorkers = (options: {
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
   let closing = false
+  const runs = join(options.home, 'worker', 'runs')
   const logs = join(options.home, 'logs')
   mkdirSync(logs, { recursive: true })
 
@@ -48,6 +50,7 @@ export const startWorkers = (options: {
     }
     // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
     await killMarked(id)
+    await removeTree(join(runs, id))
   }
 
   return {
@@ -63,9 +66,8 @@ export const startWorkers = (options: {
             [workerMark]: id,
             GATEHOUSE_API: options.api(),
             GATEHOUSE_WORKER_ID: id,
-            GATEHOUSE_WORKER_TOKEN: token,
             GATEHOUSE_WORKER_HOME: join(options.home, 'worker'),
-            GATEHOUSE_EXIT_WITH_STDIN: '1',
+            GATEHOUSE_TOKEN_ON_STDIN: '1',
             NODE_COMPILE_CACHE: join(options.home, 'compile-cache'),
           },
           projectRoot,
@@ -76,6 +78,7 @@ export const startWorkers = (options: {
       running.set(id, { child, ended })
       const onEnd = async (reason: string) => {
         await killMarked(id)
+        await removeTree(join(runs, id))
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
@@ -88,6 +91,8 @@ export const startWorkers = (options: {
       child.once('error', (error) => void onEnd(error.message))
       child.once('exit', (code, signal) => void onEnd(signal ?? `exit ${code}`))
       child.stdin?.on('error', () => {})
+      // Not by the environment, which every process of the same user can read; it stays open for as long as we live.
+      child.stdin?.write(`${token}\n`)
     },
     running: async (id) => running.has(id),
     stop,

@@ -74,13 +74,21 @@ export const evaluateContract = async (evaluation: Evaluation): Promise<Evaluati
  * Runs the setup commands in order up to the first that doesn't exit 0: that is a preflight failure, not a
  * verdict.
  */
-export const runSetup = async (place: EvaluationPlace): Promise<SetupResult> => {
+export const runSetup = async (
+  place: EvaluationPlace,
+  watch: {
+    onStarted?: (command: string) => void
+    onCompleted?: (command: string, result: ProcessResult, artifact: string) => void
+  } = {},
+): Promise<SetupResult> => {
   const artifacts: Artifact[] = []
   for (const [index, command] of place.contract.setup.entries()) {
     const artifact = artifactOf(place, `setup-${index + 1}`)
     artifacts.push(artifact)
+    watch.onStarted?.(command)
     const timeoutMs = Math.max(0, Math.min(limits.setupTimeoutMs, timeLeft(place)))
     const result = await runProcess(specOf(place, command, timeoutMs, artifact.file))
+    watch.onCompleted?.(command, result, artifact.name)
     if (result.ended !== 'exited' || result.exitCode !== 0) return { ok: false, artifacts, command, result }
   }
   return { ok: true, artifacts }

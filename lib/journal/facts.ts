@@ -152,7 +152,16 @@ export const eventFactSchema = z.discriminatedUnion('type', [
   ),
   fact('worker_started', z.strictObject({ worker_id: z.string(), epoch: z.number().int() })),
   fact('setup_started', z.strictObject({ command: z.string() })),
-  fact('setup_completed', z.strictObject({ command: z.string(), ok: z.boolean(), output_tail: z.string() })),
+  fact(
+    'setup_completed',
+    z.strictObject({
+      command: z.string(),
+      ok: z.boolean(),
+      output_head: z.string(),
+      output_tail: z.string(),
+      artifact: z.string(),
+    }),
+  ),
   fact('check_started', z.strictObject({ name: z.string() })),
   fact('check_completed', z.strictObject({ result: checkResultSchema })),
   fact('engine_started', z.strictObject({ engine: z.string(), iteration: z.number().int() })),

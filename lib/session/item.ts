@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { type Actor, chain, emptyHead, type Head, headSchema, toLine, wellFormed } from '../journal/entry.ts'
 import { type Fact, isRecord } from '../journal/facts.ts'
 import { foldRecord } from '../journal/fold.ts'
-import { limits } from '../limits.ts'
 import { type Document, documentSchema } from './document.ts'
-import { isTerminal, isWorkerStep, stepSchema } from './states.ts'
+import { stepSchema } from './states.ts'
 
 const time = z.iso.datetime({ precision: 3 })
 
@@ -48,6 +47,8 @@ export const runtimeSchema = z.strictObject({
   /** When a waiting session asked for a slot; its place in the queue. */
   queued_at: time.nullable(),
   settled: z.boolean(),
+  /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
+  looked_at: time,
 })
 export type Runtime = z.infer<typeof runtimeSchema>
 
@@ -71,9 +72,16 @@ export type SessionItem = z.infer<typeof sessionItemSchema>
  * What a decision wants written: facts for the journal (which alone change the document), runtime members, and the
  * last sequence of the outbox that has reached the journal.
  */
-export type Change = { actor: Actor; facts: readonly Fact[]; runtime?: Partial<Runtime>; drained?: number }
+export type Change = {
+  actor: Actor
+  facts: readonly Fact[]
+  runtime?: Partial<Runtime>
+  drained?: number
+  /** The write also says that the machine carries the session on. */
+  looked?: true
+}
 
-const freshRuntime: Runtime = {
+const freshRuntime = (time: string): Runtime => ({
   attempt: 1,
   execution_arn: null,
   start_pending: true,
@@ -86,7 +94,8 @@ const freshRuntime: Runtime = {
   answers: [],
   queued_at: null,
   settled: false,
-}
+  looked_at: time,
+})
 
 const fold = (document: Document | null, facts: readonly Fact[], time: string): Document => {
   let folded = document
@@ -112,7 +121,12 @@ export const arrived = (item: SessionItem, change: Change): Change => {
   const done = new Set(item.runtime.answers.map(({ token }) => token))
   const last = Math.max(-1, ...item.runtime.answers.map(({ sequence }) => sequence ?? -1))
   const answers = (change.runtime?.answers ?? item.runtime.answers).filter(({ token }) => !done.has(token))
-  return { ...change, drained: Math.max(last, change.drained ?? -1), runtime: { ...change.runtime, answers } }
+  return {
+    ...change,
+    looked: true,
+    drained: Math.max(last, change.drained ?? -1),
+    runtime: { ...change.runtime, answers },
+  }
 }
 
 const written = (
@@ -145,7 +159,10 @@ const written = (
       ...before.outbox.filter(({ sequence }) => sequence > drained),
       ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
     ],
-    runtime: placed({ ...runtime, ...change.runtime }, head.sequence),
+    runtime: placed(
+      { ...runtime, ...change.runtime, ...(change.looked ? { looked_at: time } : {}) },
+      head.sequence,
+    ),
   }
 }
 
@@ -159,7 +176,7 @@ export const createItem = (
     identity,
     { revision: 0, version: 0, document: null, head: emptyHead, outbox: [] },
     change,
-    freshRuntime,
+    freshRuntime(time),
     time,
   )
 
@@ -167,21 +184,20 @@ export const createItem = (
 export const changeItem = (item: SessionItem, change: Change, time: string): SessionItem =>
   written({ team: item.team, id: item.id }, { ...item, head: item.journal_head }, change, item.runtime, time)
 
-const soon = (now: number, ms: number) => new Date(now + ms).toISOString()
+/** How long after the last look something half-done, work, a queue and a gate are looked at again. */
+const lookAfterMs = { halfDone: 30_000, work: 60_000, queue: 300_000, gate: 3_600_000 } as const
 
-/** How long a handler step or an unanswered token may take before the sweep looks after it. */
-const repairAfterMs = 30_000
-
-/** When the sweep has to look at a session next; null once nothing about it can be left half-done. */
-export const dueAt = (item: SessionItem, now: number): string | null => {
-  const { document, runtime, outbox } = item
-  const due: string[] = []
-  if (outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending)
-    due.push(soon(now, repairAfterMs))
+/**
+ * When the sweep has to look at a session next; null once nothing about it can be left half-done. Counted from the last
+ * look and not from the last write: a worker that keeps its lease alive must not keep the sweep away.
+ */
+export const dueAt = ({ document, runtime, outbox }: SessionItem): string | null => {
+  const after = (ms: number) => new Date(Date.parse(runtime.looked_at) + ms).toISOString()
+  const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending
+  const due = isHalfDone ? [after(lookAfterMs.halfDone)] : []
   if (runtime.settled) return due[0] ?? null
-  if (document.gate) due.push(document.gate.deadline_at)
-  else if (isTerminal(document.state) || document.step !== 'Admit' || runtime.queued_at === null)
-    due.push(soon(now, isWorkerStep(document.step) ? limits.leaseMs * 2 : repairAfterMs * 2))
-  else due.push(soon(now, repairAfterMs * 10))
-  return due.sort()[0] ?? null
+  if (document.gate) due.push(document.gate.deadline_at, after(lookAfterMs.gate))
+  else if (document.step === 'Admit' && runtime.queued_at !== null) due.push(after(lookAfterMs.queue))
+  else due.push(after(lookAfterMs.work))
+  return due.toSorted()[0] ?? null
 }

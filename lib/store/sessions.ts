@@ -24,13 +24,8 @@ type Id = { team: string; id: string }
 export type Clock = () => number
 
 /** The write of a whole session item, guarded by the revision it was read at; 0 means that it must not be there yet. */
-export const sessionPut = (
-  table: string,
-  item: SessionItem,
-  expectedRevision: number,
-  now: number,
-): PutCommandInput => {
-  const due = dueAt(item, now)
+export const sessionPut = (table: string, item: SessionItem, expectedRevision: number): PutCommandInput => {
+  const due = dueAt(item)
   return {
     TableName: table,
     Item: {
@@ -91,7 +86,7 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
     const now = clock()
     const next = changeItem(item, change, new Date(now).toISOString())
     try {
-      await dynamo.send(new PutCommand(sessionPut(table, next, item.revision, now)))
+      await dynamo.send(new PutCommand(sessionPut(table, next, item.revision)))
     } catch (error) {
       if (error instanceof ConditionalCheckFailedException) {
         const repeated = (error.$metadata.attempts ?? 1) > 1 && change.facts.length > 0
@@ -124,7 +119,7 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
       const now = clock()
       const item = createItem(id, change, new Date(now).toISOString())
       try {
-        await dynamo.send(new PutCommand(sessionPut(table, item, 0, now)))
+        await dynamo.send(new PutCommand(sessionPut(table, item, 0)))
         return { item, created: true }
       } catch (error) {
         if (error instanceof ConditionalCheckFailedException)

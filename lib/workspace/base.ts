@@ -27,6 +27,8 @@ export const resolveBase = async (
   })
   const [commit, object, head] = answers(looked.stdout.toString('latin1'))
   if (commit?.[0] !== undefined) return { ok: true, commit: commit[0] }
+  // A search such as `:/text` takes the suffix for its own.
+  if (object?.[0] !== undefined && object[1] === 'commit') return { ok: true, commit: object[0] }
   if (base === null)
     return failure('no_commits', 'The repository has no commits on its HEAD; make one first or name a base.')
   if (object?.[1] !== undefined)

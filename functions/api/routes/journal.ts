@@ -5,6 +5,7 @@ import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.
 import { type Verification, verifyJournal } from '../../../lib/journal/verify.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
+import { isTerminal } from '../../../lib/session/states.ts'
 import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
@@ -23,7 +24,7 @@ const events = createRoute({
     'With `Accept: text/event-stream` the answer follows the session until it ends; `Last-Event-ID` or `after` resumes.',
   request: {
     params: sessionParams,
-    query: z.object({
+    query: z.strictObject({
       after: after.default(-1),
       limit: z.coerce
         .number()
@@ -44,6 +45,7 @@ const events = createRoute({
         'text/event-stream': { schema: z.string() },
       },
     },
+    204: { description: 'The session has ended and there is nothing behind the cursor to follow' },
     ...problems,
   },
 })
@@ -52,7 +54,7 @@ const journal = createRoute({
   method: 'get',
   path: '/v1/sessions/{id}/journal',
   summary: 'The whole journal, one entry a line',
-  request: { params: sessionParams, query: z.object({ branch: z.literal('main').optional() }) },
+  request: { params: sessionParams, query: z.strictObject({ branch: z.literal('main').optional() }) },
   responses: { 200: { description: 'The journal as application/x-ndjson' }, ...problems },
 })
 
@@ -128,6 +130,8 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
     requireWithin(item, from)
     const matching = wanted(query.types)
     if (/\btext\/event-stream\b/.test(c.req.header('accept') ?? '')) {
+      // The one answer at which an event source does not connect again.
+      if (isTerminal(item.document.state) && from >= item.journal_head.sequence) return c.body(null, 204)
       return streamSSE(c, (sse) => follow(platform, item, from, matching, sse))
     }
     const entries = await platform.journals.after(item, from, query.limit)

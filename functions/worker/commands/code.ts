@@ -26,6 +26,26 @@ export const saveCheckpoint = async (
   return { id: command.id, commit, tree, bundle: bundle === null ? null : name }
 }
 
+/**
+ * The files as the engine left them. An engine that destroyed its worktree, or what lies beside it, has lost this
+ * iteration's work and nothing else: the worktree is made anew from the last checkpoint, and the contract judges that.
+ */
+const captureWork = async (session: WorkerSession, command: Command, workspace: Workspace) => {
+  try {
+    return { workspace, ...(await workspace.capture()) }
+  } catch (error) {
+    if (session.signal.aborted) throw error
+    session.reporter.event({
+      type: 'error',
+      data: { message: 'The engine destroyed its worktree; the work of this iteration is lost.' },
+    })
+    session.workspace = null
+    session.setUp = false
+    const anew = await workspaceOf(session, command)
+    return { workspace: anew, ...(await anew.capture()) }
+  }
+}
+
 /** One engine iteration in the worktree; what it claims is not read, only what it left in the files. */
 export const code = async (session: WorkerSession, command: Command): Promise<Result> => {
   const { session: facts } = command
@@ -57,7 +77,7 @@ export const code = async (session: WorkerSession, command: Command): Promise<Re
     onOutput: (text) => session.reporter.engineOutput(iteration, text),
   })
   if (session.signal.aborted) throw new WorkerFault('stopped while the engine ran')
-  const { tree, unrecorded } = await workspace.capture()
+  const { workspace: kept, tree, unrecorded } = await captureWork(session, command, workspace)
   for (const { path, reason } of unrecorded) {
     session.reporter.event({
       type: 'error',
@@ -65,7 +85,7 @@ export const code = async (session: WorkerSession, command: Command): Promise<Re
     })
   }
   const [checkpoint] = await Promise.all([
-    saveCheckpoint(session, command, workspace, tree),
+    saveCheckpoint(session, command, kept, tree),
     session.client.upload([{ kind: 'artifact', name: artifact, file: outputFile }]),
   ])
   return {

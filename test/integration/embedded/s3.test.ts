@@ -133,6 +133,29 @@ describe('S3 on one machine', () => {
     expect(found.ContentEncoding).toBeUndefined()
   })
 
+  test('a listing that does not fit one page goes on behind its token, and folders are common prefixes', async () => {
+    const keys = Array.from({ length: 7 }, (_, index) => `pages/${index % 2}/key-${index}`)
+    for (const key of keys) await put(key, key)
+    const seen: (string | undefined)[] = []
+    let ContinuationToken: string | undefined
+    do {
+      const page = await client.send(
+        new ListObjectsV2Command({
+          Bucket,
+          Prefix: 'pages/',
+          MaxKeys: 3,
+          ...(ContinuationToken ? { ContinuationToken } : {}),
+        }),
+      )
+      seen.push(...(page.Contents ?? []).map(({ Key }) => Key))
+      ContinuationToken = page.NextContinuationToken
+    } while (ContinuationToken)
+    expect(seen).toEqual(keys.toSorted())
+    const folders = await client.send(new ListObjectsV2Command({ Bucket, Prefix: 'pages/', Delimiter: '/' }))
+    expect(folders.CommonPrefixes?.map(({ Prefix }) => Prefix)).toEqual(['pages/0/', 'pages/1/'])
+    expect(folders.Contents ?? []).toEqual([])
+  })
+
   test('metadata, listing, copying and deleting work', async () => {
     await put('dir/a', 'A', { Metadata: { hash: 'abc' }, ContentType: 'application/json' })
     await put('dir/b', 'B')
