@@ -115,6 +115,10 @@ test('setup runs once in each fresh tree, before its checks; a failing one is no
   const broken = await run({ ...contract, setup: ['echo could not; exit 4'] }, 'echo b > b.txt')
   expect(broken).toMatchObject({ state: 'failed', failure_kind: 'configuration', iterations: 0 })
   expect(broken.error).toContain('exited with 4')
+  const setup = (await used.api.journal(broken.id)).find(({ type }) => type === 'setup_completed')?.data
+  expect(setup).toMatchObject({ ok: false, output_head: 'could not\n' })
+  const full = await used.api.call('GET', `/v1/sessions/${broken.id}/artifacts/${setup?.artifact}`)
+  expect(full.body).toBe('could not\n')
 })
 
 test('all checks run after a failure, outputs are artifacts, head and tail stand in the result', async () => {

@@ -198,3 +198,26 @@ test('an engine that makes a repository inside the tree is told that it can’t 
     reason: 'embedded_repository',
   })
 })
+
+test.each([
+  ['its worktree', 'rm -rf "$PWD"'],
+  ['what lies beside its worktree', 'rm -rf ../trusted.git ../index'],
+])('an engine that destroys %s loses that iteration and nothing else', async (_name, destroy) => {
+  const engine = `if [ "$GATEHOUSE_ITERATION" = 1 ]; then ${destroy}; exit 1; fi; echo yes > done`
+  const { session, id } = await run(engine)
+  expect(session).toMatchObject({ state: 'needs_approval', iterations: 2, infra_failures: 0 })
+  const entries = await used.api.journal(id)
+  expect(entries.filter(({ type }) => type === 'engine_finished').map(({ data }) => data.exit_code)).toEqual([
+    1, 0,
+  ])
+  expect(
+    entries.some(({ type, data }) => type === 'error' && String(data.message).includes('destroyed')),
+  ).toBe(true)
+})
+
+test('an engine finds no token of its worker in the environment of the process that started it', async () => {
+  const { session, id } = await run('tr "\\0" "\\n" < /proc/$PPID/environ | grep -i token; echo yes > done')
+  expect(session.state).toBe('needs_approval')
+  const printed = (await used.api.journal(id)).filter(({ type }) => type === 'engine_output')
+  expect(printed.map(({ data }) => String(data.text)).join('')).not.toMatch(/gh_[A-Za-z0-9_-]{20}/)
+})
