@@ -68,30 +68,30 @@ const enter = (
   return { change, launch: starts === null ? null : { starts, replaces } }
 }
 
+/** Where a step is sent that has nothing to do here; null when the session waits for this very step. */
+const sentAway = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): string | null => {
+  if (isReplaced(platform, event, item)) return replaced.next
+  return item.document.step !== step || item.runtime.settled ? item.document.step : null
+}
+
 /** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
 const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
   const id = { team: event.team, id: event.session_id }
-  const outcome: { moved: boolean; replaced: boolean; launch: Launch | null } = {
-    ...{ moved: false, replaced: false, launch: null },
-  }
+  const outcome: { sentAway: string | null; launch: Launch | null } = { sentAway: null, launch: null }
   const item = await transition(platform, id, (current): Change | null => {
-    outcome.replaced = isReplaced(platform, event, current)
-    if (outcome.replaced) return null
-    outcome.moved = current.document.step !== step || current.runtime.settled
-    if (outcome.moved || current.runtime.task?.token === token) return null
+    outcome.launch = null
+    outcome.sentAway = sentAway(platform, event, current, step)
+    if (outcome.sentAway !== null || current.runtime.task?.token === token) return null
     const entered = enter(current, step, token, platform.clock())
     outcome.launch = entered.launch
     return arrived(current, entered.change)
   })
-  if (outcome.replaced) {
-    await platform.machine.answer({ ok: true, sequence: null, token, output: replaced })
-  } else if (outcome.moved) {
-    await platform.machine.answer({
-      ok: true,
-      sequence: null,
-      token,
-      output: after(item, 'the session had moved on'),
-    })
+  if (outcome.sentAway !== null) {
+    const output = {
+      next: outcome.sentAway,
+      note: 'the session is not at this step, or not in this execution',
+    }
+    await platform.machine.answer({ ok: true, sequence: null, token, output })
   } else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
   else if (outcome.launch) await launch(platform, item, outcome.launch)
   // A session that waits for a person runs nothing, so it keeps no other from running.
