@@ -3,6 +3,13 @@ import { join } from 'node:path'
 import { removeTree } from '../../../lib/workspace/remove-tree.ts'
 import { openWorkspace } from '../../../lib/workspace/workspace.ts'
 
+const { BECOME } = process.env
+if (BECOME !== undefined) {
+  process.setgroups?.([])
+  process.setgid?.(Number(BECOME))
+  process.setuid?.(Number(BECOME))
+}
+
 const [folder = '', mirror = '', base = ''] = process.argv.slice(2)
 const workspace = await openWorkspace({ run: join(folder, 'run'), mirror, base })
 writeFileSync(join(workspace.tree, 'secret'), 'x', { mode: 0o000 })
