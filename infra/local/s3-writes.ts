@@ -50,6 +50,14 @@ export function atomicWrites(
       return view.getMetadata(bucket, key)
     },
 
+    // Empty folders stay: s3rver removes one with all that another write may be putting into it.
+    async deleteObject(bucket: string, key: string) {
+      await locks.hold(`${bucket}/${key}`, async () => {
+        for (const part of ['object', 'object.md5', 'metadata.json'] as const)
+          await rm(store.getResourcePath(bucket, key, part), { force: true })
+      })
+    },
+
     async getMetadata(bucket: string, key: string) {
       const body = store.getResourcePath(bucket, key, 'object')
       const md5 = store.getResourcePath(bucket, key, 'object.md5')

@@ -38,10 +38,14 @@ export async function startS3(options: { directory: string; bucket: string; port
   await mkdir(join(objects, options.bucket), { recursive: true })
   const locks = new KeyLocks()
   const store = groupedListings(app.store)
-  app.middleware.unshift(async (context, next) => {
+  // A caller that goes away ends its connection, and not the writing of what it sent.
+  const inHand = new Set<Promise<void>>()
+  app.middleware.unshift((context, next) => {
     context.store = atomicWrites(store, incoming, locks, conditionOf(context))
     plainBody(context)
-    await next()
+    const answer = next()
+    inHand.add(answer)
+    return answer.finally(() => inHand.delete(answer))
   })
 
   const server = createServer(app.callback())
@@ -50,6 +54,7 @@ export async function startS3(options: { directory: string; bucket: string; port
     endpoint,
     async close() {
       await stopServer(server)
+      await Promise.allSettled(inHand)
       app.logger.exceptions.unhandle()
       app.logger.close()
     },
