@@ -17,7 +17,9 @@ const noCompute: Compute = {
     )
   },
   running: async () => false,
+  list: async () => [],
   stop: async () => {},
+  forget: async () => {},
 }
 
 /** What a Lambda function works with, made once per process. Throws a ZodError when its environment lacks something. */

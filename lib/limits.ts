@@ -43,8 +43,22 @@ export const limits = {
   infraFailures: 5,
   preflightRetries: 3,
   checkpointResumes: 3,
+  /** Validate failures of a whole session, which nothing resets; at this many a person is asked. */
+  totalFailures: 10,
+  /** A rate limit without a usable reset time, or one further away than this, is not waited for. */
+  rateLimitWaitMs: 7 * 24 * 3600_000,
 
   gateMs: 7 * 24 * 3600_000,
+  /** What a gate shows a person, in characters (spec/workflow-state.md C.8). */
+  gateContext: 300,
+  /** spec/coder-session.md 4.4: how long a question of an engine waits for its answer, and its size. */
+  questionMs: 600_000,
+  question: 4096,
+  answer: 16 * 1024,
+  /** A slot that its session did not renew for this long can be taken by another. */
+  slotLeaseMs: 600_000,
+  /** spec/coder-session.md 8: finished sessions that a team keeps. */
+  retention: { sessions: 200, days: 30 },
   leaseMs: 30_000,
   heartbeatMs: 5_000,
   /** How long a worker step may go without a heartbeat, its launch included. */

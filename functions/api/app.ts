@@ -10,6 +10,7 @@ import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
 import { fieldErrors, requireJson } from './input.ts'
 import { problem, toGatehouseError } from './problem.ts'
+import { controlRoutes } from './routes/controls.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { historyRoutes } from './routes/history.ts'
 import { journalRoutes } from './routes/journal.ts'
@@ -66,6 +67,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   app.use('/worker/v1/*', authenticate(platform), requireJson({ plainText: false }))
   sessionRoutes(app, platform)
   decisionRoutes(app, platform)
+  controlRoutes(app, platform)
   reviewRoutes(app, platform)
   journalRoutes(app, platform)
   historyRoutes(app, platform)

@@ -41,6 +41,8 @@ export const describeCommand = async (
         ).filter(({ passed, verdict }) => !passed && verdict !== 'captured')
       : [],
     captures: document.captures,
+    budget_left_usd:
+      document.budget_usd === null ? null : Math.max(0, document.budget_usd - (document.usage.cost_usd ?? 0)),
     bundle:
       bundle === null
         ? null

@@ -4,8 +4,14 @@ import { type ErrorCode, errorCodes } from '../../lib/errors.ts'
 import { idSchema } from '../../lib/ids.ts'
 import { headSchema } from '../../lib/journal/entry.ts'
 import { limits } from '../../lib/limits.ts'
-import { documentSchema, reviewIdentitySchema, statSchema } from '../../lib/session/document.ts'
+import {
+  documentSchema,
+  gateKindSchema,
+  reviewIdentitySchema,
+  statSchema,
+} from '../../lib/session/document.ts'
 import { reviewBodySchema } from '../../lib/session/protocol.ts'
+import { stageSchema } from '../../lib/session/states.ts'
 
 const nothing = z.null()
 
@@ -19,15 +25,11 @@ export const sessionSchema = documentSchema
     builder_draft: nothing,
     built_agent: nothing,
     agent_build_progress: nothing,
-    keep_workspace_on_failure: z.boolean(),
-    keep_workspace_on_cancel: z.boolean(),
     model: nothing,
     checkout_identity: nothing,
     inputs_snapshot: nothing,
     discussion_id: nothing,
     discussion_constraints: z.array(z.string()),
-    resumed_from: nothing,
-    review_restored: z.boolean(),
     browser: z.boolean(),
     distributed: z.boolean(),
     workers: z.array(z.string()),
@@ -37,19 +39,27 @@ export const sessionSchema = documentSchema
     repaired_locally: z.boolean(),
     authored_by: z.array(z.string()),
     event_cursor: z.number().int(),
-    until: nothing,
-    stopped: z.boolean(),
-    stop_reason: nothing,
     needs_you: z
-      .object({ kind: z.enum(['contract', 'approval']), label: z.string(), gate_id: idSchema('gate') })
+      .union([
+        z.object({
+          kind: gateKindSchema,
+          label: z.string(),
+          context: z.string(),
+          gate_id: idSchema('gate'),
+        }),
+        z.object({
+          kind: z.literal('question'),
+          label: z.string(),
+          context: z.string(),
+          request_id: idSchema('req'),
+        }),
+      ])
       .nullable(),
+    /** Where a session that waits for a slot stands in its team's queue, from 1; null when it does not wait. */
+    queue: z.object({ place: z.number().int().nullable(), waiting: z.number().int().nullable() }).nullable(),
+    cost_usd: z.number().nullable(),
     version: z.number().int(),
     journal_head: headSchema,
-    usage: z.object({
-      input_tokens: z.number().nullable(),
-      output_tokens: z.number().nullable(),
-      cost_usd: z.number().nullable(),
-    }),
     compute: z.object({
       status: z.enum(['none', 'starting', 'live', 'stopping', 'stopped']),
       stopped_at: z.string().nullable(),
@@ -66,6 +76,8 @@ export const reviewSchema = reviewIdentitySchema
     stat: statSchema,
     authored_by: z.array(z.string()),
     finding: documentSchema.shape.no_change_finding,
+    /** Names of the checks that a person let through red. */
+    accepted_red: z.array(z.string()),
   })
   .extend(reviewBodySchema.shape)
   .openapi('Review')
@@ -117,4 +129,22 @@ export const approveSchema = z.strictObject({
 })
 export const rejectSchema = z.strictObject({ review_id: idSchema('rev'), reason: comment.trim().min(1) })
 export const changesSchema = z.strictObject({ review_id: idSchema('rev'), text: steering })
+export const gateDecisionSchema = z.strictObject({
+  gate_id: idSchema('gate'),
+  action: z.enum(['advance', 'loop_back', 'abort']),
+  note: comment.nullable().default(null),
+})
+export const steerSchema = z.strictObject({ text: steering })
+export const answerSchema = z.strictObject({
+  request_id: idSchema('req'),
+  text: z
+    .string()
+    .min(1)
+    .refine((text) => Buffer.byteLength(text) <= limits.answer, {
+      error: `has to be at most ${limits.answer} bytes`,
+    }),
+})
+export const resumeSchema = z.strictObject({
+  until: stageSchema.exclude(['ship']).nullable().default(null),
+})
 export const cancelSchema = z.strictObject({ reason: comment.nullable().default(null) })

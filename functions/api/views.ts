@@ -23,7 +23,7 @@ export const withOutput = async (
 }
 
 /** A session as a list shows it: without the outputs of its checks. */
-export const sessionView = (item: SessionItem): SessionView => {
+export const sessionView = (item: SessionItem, queue: SessionView['queue'] = null): SessionView => {
   const { document, runtime } = item
   return {
     ...document,
@@ -34,15 +34,11 @@ export const sessionView = (item: SessionItem): SessionView => {
     builder_draft: null,
     built_agent: null,
     agent_build_progress: null,
-    keep_workspace_on_failure: false,
-    keep_workspace_on_cancel: false,
     model: null,
     checkout_identity: null,
     inputs_snapshot: null,
     discussion_id: null,
     discussion_constraints: [],
-    resumed_from: null,
-    review_restored: false,
     browser: false,
     distributed: false,
     workers: [],
@@ -52,25 +48,33 @@ export const sessionView = (item: SessionItem): SessionView => {
     repaired_locally: false,
     authored_by: [],
     event_cursor: item.journal_head.sequence + 1,
-    until: null,
-    stopped: false,
-    stop_reason: null,
     needs_you: needsYou(document),
+    queue,
+    cost_usd: document.usage.cost_usd,
     version: item.version,
     journal_head: item.journal_head,
-    usage: { input_tokens: null, output_tokens: null, cost_usd: document.cost_usd },
     compute: { status: runtime.compute?.status ?? 'none', stopped_at: runtime.compute?.stopped_at ?? null },
   }
 }
 
+/** Where a session stands in its team's queue; null when it waits for no slot. */
+export const queueOf = async (
+  platform: Platform,
+  { team, id, document, runtime }: SessionItem,
+): Promise<SessionView['queue']> =>
+  document.step === 'Admit' && runtime.queued_at !== null
+    ? platform.admission.place(team, runtime.queued_at, id)
+    : null
+
 /** A session as a call for that one session shows it. */
 export const fullSessionView = async (platform: Platform, item: SessionItem): Promise<SessionView> => {
   const { document } = item
-  const [baseline, last] = await Promise.all([
+  const [baseline, last, queue] = await Promise.all([
     withOutput(platform, item, document.baseline_artifact, document.baseline),
     withOutput(platform, item, document.last_results_artifact, document.last_check_results),
+    queueOf(platform, item),
   ])
-  return { ...sessionView(item), baseline, last_check_results: last }
+  return { ...sessionView(item, queue), baseline, last_check_results: last }
 }
 
 /** The review that an approval would bind. Throws `not_found` while there is none. */
@@ -93,6 +97,7 @@ export const reviewView = async (platform: Platform, item: SessionItem): Promise
     stat,
     authored_by: [],
     finding: document.no_change_finding,
+    accepted_red: document.accepted_red,
     ...reviewBodySchema.parse(JSON.parse(text)),
   }
 }

@@ -1,9 +1,12 @@
 import { z } from 'zod'
 import { newSecret } from '../../lib/ids.ts'
 import { limits } from '../../lib/limits.ts'
-import { decide, dispatch, enterGate, plan, recover, settle } from '../../lib/session/handlers.ts'
-import { arrived, type Change, type SessionItem } from '../../lib/session/item.ts'
-import { isGateStep, isTerminal, type Step, stepSchema } from '../../lib/session/states.ts'
+import { passedBy, stepOutput } from '../../lib/session/advance.ts'
+import { decide } from '../../lib/session/decide.ts'
+import { dispatch, enterGate, plan, rest, settle } from '../../lib/session/handlers.ts'
+import { arrived, type Change, type SessionItem, type StepOutput } from '../../lib/session/item.ts'
+import { recover } from '../../lib/session/recover.ts'
+import { isGateStep, isTerminal, type Step, stepSchema, steps } from '../../lib/session/states.ts'
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { askForSlot, giveBackSlot } from '../../lib/store/queue.ts'
@@ -18,11 +21,16 @@ const stepEventSchema = z.object({
   task_token: z.string().optional(),
   error: z.string().optional(),
   cause: z.string().optional(),
+  /** When the machine entered this state; the same for each repeat of one call. */
+  entered: z.string().optional(),
 })
 type StepEvent = z.infer<typeof stepEventSchema>
-export type StepOutput = { next: string; note: string; wait?: number }
+/** What Recover says besides: the seconds to wait before the next try. */
+type Recovery = StepOutput & { back_off: number }
 
-const after = (item: SessionItem, note = ''): StepOutput => ({ next: item.document.step, note })
+/** Where the session is, for the machine to go on from. */
+const outputAt = (platform: Platform, { document }: SessionItem, note: string): StepOutput =>
+  stepOutput(document.step, note, { reset_at: document.rate_limit?.reset_at ?? null, now: platform.clock() })
 
 /** The worker to start for a command, and the one before it that has to be gone first. */
 type Launch = { starts: string; replaces: string | null }
@@ -48,7 +56,7 @@ const launch = async (platform: Platform, item: SessionItem, { starts, replaces 
  */
 const isReplaced = (platform: Platform, event: StepEvent, { id, runtime }: SessionItem): boolean =>
   event.execution !== platform.machine.executionArn(`${id}-${runtime.attempt}`)
-const replaced: StepOutput = { next: 'replaced', note: 'another execution of this session has taken over' }
+const replaced = stepOutput('replaced', 'another execution of this session has taken over')
 
 /** What a parked step writes on its arrival. */
 const enter = (
@@ -62,22 +70,40 @@ const enter = (
     const runtime = { task: { step, token }, queued_at: queued_at ?? new Date(now).toISOString() }
     return { change: { actor: { kind: 'system', id: step }, facts: [], runtime }, launch: null }
   }
-  if (isGateStep(step)) return { change: enterGate(item, step, token), launch: null }
+  if (isGateStep(step) || steps[step].kind === 'wait')
+    return { change: enterGate(item, step, token), launch: null }
   const { change, launch: starts } = dispatch(item, step, token, now)
   const replaces = compute && compute.status !== 'stopped' ? compute.id : null
   return { change, launch: starts === null ? null : { starts, replaces } }
 }
 
-/** Where a step is sent that has nothing to do here; null when the session waits for this very step. */
-const sentAway = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): string | null => {
-  if (isReplaced(platform, event, item)) return replaced.next
-  return item.document.step !== step || item.runtime.settled ? item.document.step : null
+/** The answer to a step that has nothing to do here; null when the session waits for this very step. */
+const sentAway = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): StepOutput | null => {
+  if (isReplaced(platform, event, item)) return replaced
+  return item.document.step !== step || item.runtime.settled ? outputAt(platform, item, passedBy) : null
+}
+
+/** Whether nothing of a session runs while it is where it is, so that its slot can go to another. */
+const runsNothing = ({ document }: SessionItem): boolean =>
+  document.gate !== null || steps[document.step].kind === 'wait'
+
+/** Ends whatever runs for a session and lets another have its slot. Harmless to repeat. */
+const quiet = async (
+  platform: Platform,
+  { team, id, runtime }: SessionItem,
+  reason: string,
+): Promise<void> => {
+  if (runtime.compute && runtime.compute.status !== 'stopped') {
+    await platform.compute.stop(runtime.compute.id)
+    await computeStopped(platform, { team, id, worker_id: runtime.compute.id, reason })
+  }
+  await giveBackSlot(platform, team, id, runtime.queued_at)
 }
 
 /** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
 const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
   const id = { team: event.team, id: event.session_id }
-  const outcome: { sentAway: string | null; launch: Launch | null } = { sentAway: null, launch: null }
+  const outcome: { sentAway: StepOutput | null; launch: Launch | null } = { sentAway: null, launch: null }
   const item = await transition(platform, id, (current): Change | null => {
     outcome.launch = null
     outcome.sentAway = sentAway(platform, event, current, step)
@@ -86,39 +112,42 @@ const park = async (platform: Platform, event: StepEvent, step: Step, token: str
     outcome.launch = entered.launch
     return arrived(current, entered.change)
   })
-  if (outcome.sentAway !== null) {
-    const output = {
-      next: outcome.sentAway,
-      note: 'the session is not at this step, or not in this execution',
-    }
-    await platform.machine.answer({ ok: true, sequence: null, token, output })
-  } else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
+  if (outcome.sentAway !== null)
+    await platform.machine.answer({ ok: true, sequence: null, token, output: outcome.sentAway })
+  else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
   else if (outcome.launch) await launch(platform, item, outcome.launch)
-  // A session that waits for a person runs nothing, so it keeps no other from running.
-  else if (item.document.gate) await giveBackSlot(platform, item.team, item.id)
+  else if (runsNothing(item)) await quiet(platform, item, 'the session waits')
 }
 
 const runSettle = async (platform: Platform, id: { team: string; id: string }): Promise<StepOutput> => {
-  const { runtime } = await platform.sessions.require(id)
-  if (runtime.compute && runtime.compute.status !== 'stopped') {
-    await platform.compute.stop(runtime.compute.id)
-    await computeStopped(platform, { ...id, worker_id: runtime.compute.id, reason: 'the session ended' })
-  }
   // Before the last write: what is repeated after a crash must not be able to forget the slot.
-  await giveBackSlot(platform, id.team, id.id)
+  await quiet(platform, await platform.sessions.require(id), 'the session ended')
   const item = await transition(platform, id, (current) =>
     current.runtime.settled ? null : arrived(current, settle(current)),
   )
   const { state, failure_kind, error, result_branch } = item.document
-  return {
-    next: state === 'failed' ? 'failed' : state,
-    note: (error ?? result_branch ?? failure_kind ?? '').slice(0, limits.stateOutput / 2),
-  }
+  return stepOutput(state, error ?? result_branch ?? failure_kind ?? '')
+}
+
+/** A stopped session's execution ends here, with nothing left running; a person starts the next one. */
+const runRest = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
+  const id = { team: event.team, id: event.session_id }
+  const isHere = (item: SessionItem) => item.document.step === 'Rest' && !isReplaced(platform, event, item)
+  const before = await platform.sessions.require(id)
+  if (isHere(before)) await quiet(platform, before, 'the session rests')
+  const item = await transition(platform, id, (current) =>
+    isHere(current) && !current.runtime.resting ? arrived(current, rest()) : null,
+  )
+  if (isReplaced(platform, event, item)) return replaced
+  return isHere(item)
+    ? stepOutput('stopped', item.document.stop_reason ?? '')
+    : outputAt(platform, item, passedBy)
 }
 
 const runHandler = async (platform: Platform, event: StepEvent, step: Step): Promise<StepOutput> => {
   const id = { team: event.team, id: event.session_id }
   if (step === 'Settle') return runSettle(platform, id)
+  if (step === 'Rest') return runRest(platform, event)
   let note = ''
   const item = await transition(platform, id, (current): Change | null => {
     if (isReplaced(platform, event, current) || current.document.step !== step) return null
@@ -127,28 +156,28 @@ const runHandler = async (platform: Platform, event: StepEvent, step: Step): Pro
     note = decision.note
     return arrived(current, decision.change)
   })
-  return isReplaced(platform, event, item) ? replaced : after(item, note)
+  return isReplaced(platform, event, item) ? replaced : outputAt(platform, item, note)
 }
 
 /** The first fault is usually one lost worker, and is tried again at once. */
 const backoffSecs = (faults: number): number => (faults <= 1 ? 0 : 2 ** (faults - 1))
 
-const runRecover = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
+const runRecover = async (platform: Platform, event: StepEvent): Promise<Recovery> => {
   const id = { team: event.team, id: event.session_id }
-  const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '' }
+  const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '', at: event.entered ?? '' }
   const before = await platform.sessions.require(id)
-  if (isReplaced(platform, event, before)) return { ...replaced, wait: 0 }
+  if (isReplaced(platform, event, before)) return { ...replaced, back_off: 0 }
   if (before.runtime.compute && before.runtime.compute.status !== 'stopped') {
     // The old worker goes first: two must never work on one session.
     await platform.compute.stop(before.runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: before.runtime.compute.id, reason: fault.error })
   }
   const item = await transition(platform, id, (current) =>
-    isTerminal(current.document.state) ? null : recover(current, { step: current.document.step, ...fault }),
+    isTerminal(current.document.state) ? null : recover(current, fault, platform.clock()),
   )
   return {
-    ...after(item, `${fault.error}: ${fault.cause}`.slice(0, 500)),
-    wait: backoffSecs(item.document.infra_failures),
+    ...outputAt(platform, item, `${fault.error}: ${fault.cause}`),
+    back_off: runsNothing(item) ? 0 : backoffSecs(item.document.infra_failures),
   }
 }
 

@@ -1,128 +1,116 @@
-import { createReadStream, createWriteStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import pRetry, { AbortError } from 'p-retry'
 import { z } from 'zod'
 import type { EventFact } from '../../lib/journal/facts.ts'
 import {
   type CommandAnswer,
   commandAnswerSchema,
   completeSchema,
+  guidanceSchema,
   heartbeatSchema,
   leaseSchema,
+  type QuestionAnswer,
+  questionAnswerSchema,
   type Result,
+  type retainRequestSchema,
   uploadsSchema,
 } from '../../lib/session/protocol.ts'
-
-/** Thrown when the API says that this worker is no longer the one: stop at once, whatever is under way. */
-export class Superseded extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'Superseded'
-  }
-}
-
-const problemSchema = z.object({ code: z.string(), detail: z.string() }).loose()
+import { createTransport, type Transport, type TransportOptions } from './transport.ts'
 
 /** How long the API may be out of reach before the worker gives up; its lease has then expired. */
-const patience = { retries: 12, minTimeout: 50, maxTimeout: 5_000, factor: 2, randomize: true } as const
+const patience = { retries: 12, minTimeout: 50, maxTimeout: 5_000 } as const
+/** On the way out there is no time to wait for an API that is gone. */
+const briefPatience = { retries: 2, minTimeout: 100, maxTimeout: 200 } as const
 
 export type Upload = { kind: 'artifact' | 'bundle'; name: string; file: string }
+type Target = Omit<Upload, 'file'>
 export type Client = ReturnType<typeof createClient>
+export type Retained = z.infer<typeof retainRequestSchema>['checkpoint']
+
+const post = { method: 'POST' } as const
+const get = { method: 'GET' } as const
+
+/** Addresses to upload to, in the order in which they were asked for. */
+const addressesOf = async (
+  { call }: Transport,
+  epoch: number,
+  targets: readonly Target[],
+): Promise<string[]> => {
+  const answer = await call(uploadsSchema, { ...post, path: 'uploads', body: { epoch, uploads: targets } })
+  return targets.map(({ kind, name }) => {
+    const signed = answer.uploads.find((one) => one.kind === kind && one.name === name)
+    if (!signed) throw new Error(`no address to upload ${name} to`)
+    return signed.url
+  })
+}
 
 /** The worker protocol (API.md) as calls. Each may be repeated by the network; each carries the lease's epoch. */
-export const createClient = (options: { api: string; token: string; signal: AbortSignal }) => {
+export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
   let epoch = 0
-
-  const call = <Schema extends z.ZodType>(
-    method: 'GET' | 'POST',
-    path: string,
-    schema: Schema,
-    body?: unknown,
-  ): Promise<z.infer<Schema>> =>
-    pRetry(
-      async () => {
-        const response = await fetch(`${options.api}/worker/v1/${path}`, {
-          method,
-          signal: options.signal,
-          headers: {
-            authorization: `Bearer ${options.token}`,
-            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        })
-        const answer: unknown = await response.json()
-        if (response.ok) return schema.parse(answer)
-        const { code, detail } = problemSchema.parse(answer)
-        if (code === 'superseded' || code === 'unauthenticated' || code === 'not_found')
-          throw new AbortError(new Superseded(detail))
-        const told = new Error(`${path}: ${code}: ${detail}`)
-        throw response.status < 500 && code !== 'conflict' ? new AbortError(told) : told
-      },
-      { ...patience, signal: options.signal },
-    )
-
-  const put = (url: string, file: string) =>
-    pRetry(
-      async () => {
-        const { size } = await stat(file)
-        const body = size === 0 ? '' : Readable.toWeb(createReadStream(file))
-        const response = await fetch(url, {
-          method: 'PUT',
-          body,
-          duplex: 'half',
-          headers: { 'content-length': String(size) },
-          signal: options.signal,
-        })
-        if (!response.ok) throw new Error(`upload answered ${response.status}`)
-      },
-      { ...patience, signal: options.signal },
-    )
+  const transport = createTransport({ ...options, patience })
+  const { call, put, download } = transport
 
   return {
+    download,
+
     lease: async (): Promise<{ heartbeat_ms: number }> => {
-      const lease = await call('POST', 'lease', leaseSchema, {})
+      const lease = await call(leaseSchema, { ...post, path: 'lease', body: {} })
       epoch = lease.epoch
       return lease
     },
 
-    command: (): Promise<CommandAnswer> => call('GET', `command?epoch=${epoch}`, commandAnswerSchema),
+    command: (): Promise<CommandAnswer> =>
+      call(commandAnswerSchema, { ...get, path: `command?epoch=${epoch}` }),
 
     heartbeat: async (): Promise<void> => {
-      await call('POST', 'heartbeat', heartbeatSchema, { epoch })
+      await call(heartbeatSchema, { ...post, path: 'heartbeat', body: { epoch } })
     },
 
     entries: async (batchId: string, facts: readonly EventFact[]): Promise<void> => {
-      await call('POST', 'entries', z.object({ sequence: z.number() }), { epoch, batch_id: batchId, facts })
+      const body = { epoch, batch_id: batchId, facts }
+      await call(z.object({ sequence: z.number() }), { ...post, path: 'entries', body })
     },
 
     /** Uploads files under their names; resolves when all are stored. */
     upload: async (uploads: readonly Upload[]): Promise<void> => {
       if (uploads.length === 0) return
-      const asked = uploads.map(({ kind, name }) => ({ kind, name }))
-      const answer = await call('POST', 'uploads', uploadsSchema, { epoch, uploads: asked })
-      await Promise.all(
-        uploads.map(({ kind, name, file }) => {
-          const target = answer.uploads.find((signed) => signed.kind === kind && signed.name === name)
-          if (!target) throw new Error(`no address to upload ${name} to`)
-          return put(target.url, file)
-        }),
-      )
+      const targets = uploads.map(({ kind, name }) => ({ kind, name }))
+      const addresses = await addressesOf(transport, epoch, targets)
+      await Promise.all(uploads.map(({ file }, index) => put(addresses[index] ?? '', file)))
     },
 
-    download: (url: string, file: string): Promise<void> =>
-      pRetry(
-        async () => {
-          const response = await fetch(url, { signal: options.signal })
-          if (!response.ok || !response.body) throw new Error(`download answered ${response.status}`)
-          await pipeline(Readable.fromWeb(response.body), createWriteStream(file))
-        },
-        { ...patience, signal: options.signal },
-      ),
+    /** Puts a question; a repeat with the same id asks nothing anew. Throws `Refused` when none can be asked now. */
+    ask: (request_id: string, prompt: string, signal: AbortSignal): Promise<QuestionAnswer> =>
+      call(questionAnswerSchema, { ...post, path: 'question', body: { epoch, request_id, prompt }, signal }),
+
+    /** Waits a while for the answer. Throws `Refused` when the session no longer knows the question. */
+    question: (request_id: string, signal: AbortSignal): Promise<QuestionAnswer> => {
+      const path = `question?epoch=${epoch}&request_id=${request_id}`
+      return call(questionAnswerSchema, { ...get, path, signal, mayBeMissing: true })
+    },
+
+    /** All guidance that the session has accepted, oldest first. */
+    guidance: async (): Promise<string[]> =>
+      (await call(guidanceSchema, { ...get, path: `guidance?epoch=${epoch}` })).messages,
 
     complete: async (commandId: string, result: Result, facts: readonly EventFact[]): Promise<void> => {
-      await call('POST', 'complete', completeSchema, { epoch, command_id: commandId, result, facts })
+      const body = { epoch, command_id: commandId, result, facts }
+      await call(completeSchema, { ...post, path: 'complete', body })
+    },
+
+    /**
+     * Calls for a worker that was told to stop: `signal` ends them, and the client's own does not. Each throws
+     * `Superseded` where the session does not keep its work.
+     */
+    leaving: (signal: AbortSignal) => {
+      const { api, token } = options
+      const last = createTransport({ api, token, signal, patience: briefPatience })
+      return {
+        put: last.put,
+        addressOf: async (target: Target): Promise<string> =>
+          (await addressesOf(last, epoch, [target]))[0] ?? '',
+        retain: async (checkpoint: Retained): Promise<void> => {
+          await last.call(z.object({}), { ...post, path: 'retain', body: { epoch, checkpoint } })
+        },
+      }
     },
   }
 }

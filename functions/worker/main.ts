@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { removeTree } from '../../lib/workspace/remove-tree.ts'
-import { createClient, Superseded } from './client.ts'
+import { createClient } from './client.ts'
 import { createReporter } from './reporter.ts'
 import { runWorker } from './run.ts'
 import { createSession } from './session.ts'
+import { Superseded } from './transport.ts'
 
 /** All that a worker is given at its launch. */
 const settings = z
@@ -43,6 +44,7 @@ const client = createClient({
   api: settings.GATEHOUSE_API,
   token,
   signal: stop.signal,
+  onSuperseded: (reason) => stop.abort(reason),
 })
 const folder = join(settings.GATEHOUSE_WORKER_HOME, 'runs', settings.GATEHOUSE_WORKER_ID)
 let heartbeat: NodeJS.Timeout | undefined

@@ -1,12 +1,13 @@
 import { limits } from '../../lib/limits.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import { isWorkerStep } from '../../lib/session/states.ts'
-import { Superseded } from './client.ts'
 import { code } from './commands/code.ts'
 import { baseline, draft, preflight, prepare } from './commands/define.ts'
 import { deliver, verify } from './commands/ship.ts'
 import { validate } from './commands/validate.ts'
+import { keepWork } from './keep.ts'
 import type { WorkerSession } from './session.ts'
+import { Superseded } from './transport.ts'
 
 const commands = {
   Preflight: preflight,
@@ -30,13 +31,22 @@ const runCommand = async (session: WorkerSession, command: Command): Promise<Res
   }
 }
 
-/** Takes the lease and does one command after another until it is told to stop or superseded. */
+const carryOut = async (session: WorkerSession, command: Command): Promise<void> => {
+  try {
+    const result = await runCommand(session, command)
+    await session.client.complete(command.id, result, await session.reporter.drain())
+  } catch (error) {
+    if (session.signal.aborted) await keepWork(session, command)
+    throw error
+  }
+}
+
+/** Does one command after another until it is told to stop or superseded. */
 export const runWorker = async (session: WorkerSession): Promise<void> => {
   for (;;) {
     const answer = await session.client.command()
     if (answer.kind === 'stop') return
     if (answer.kind === 'wait') continue
-    const result = await runCommand(session, answer.command)
-    await session.client.complete(answer.command.id, result, await session.reporter.drain())
+    await carryOut(session, answer.command)
   }
 }

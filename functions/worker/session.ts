@@ -27,6 +27,8 @@ export type WorkerSession = {
   client: Client
   reporter: Reporter
   signal: AbortSignal
+  /** Fires some time after `signal`: what is done on the way out ends then. */
+  leaving: AbortSignal
   env: Record<string, string>
   /** What preflight found, for prepare to go on with. */
   base: { mirror: string; commit: string } | null
@@ -35,12 +37,24 @@ export type WorkerSession = {
   setUp: boolean
 }
 
+/** From being told to stop to giving up on saving the work: with the rest of the way out it stays below ten seconds. */
+const keepMs = 6_000
+
+/** A signal that fires some milliseconds after another one, and holds up no exit. */
+const later = (signal: AbortSignal, ms: number): AbortSignal => {
+  const end = new AbortController()
+  const begin = () => setTimeout(() => end.abort(new Error('no time is left')), ms).unref()
+  signal.addEventListener('abort', begin, { once: true })
+  return end.signal
+}
+
 export const createSession = async (
-  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp'>,
+  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp' | 'leaving'>,
 ): Promise<WorkerSession> => {
   await mkdir(join(start.folder, 'output'), { recursive: true })
   return {
     ...start,
+    leaving: later(start.signal, keepMs),
     env: childEnvironment(process.env, {}, import.meta.dirname),
     base: null,
     workspace: null,
@@ -85,24 +99,28 @@ const mirrorWith = async (session: WorkerSession, command: Command, base: string
   return mirror
 }
 
+/** A fresh worktree on a base, with the session's saved work where it has some. */
+export const openAt = async (
+  session: WorkerSession,
+  { session: { checkpoint }, bundle: saved }: Command,
+  mirror: string,
+  base: string,
+): Promise<Workspace> => {
+  const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
+  if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
+  return openWorkspace({
+    ...{ run: join(session.folder, 'run'), mirror, base, signal: session.signal },
+    ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
+  })
+}
+
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
 export const workspaceOf = async (session: WorkerSession, command: Command): Promise<Workspace> => {
   if (session.workspace) return session.workspace
-  const { start_commit: base, checkpoint } = command.session
+  const { start_commit: base } = command.session
   if (base === null) throw new WorkerFault('the session has no start commit')
   const mirror = await mirrorWith(session, command, base)
-  let bundle: string | null = null
-  if (command.bundle) {
-    bundle = join(session.folder, 'restored.bundle')
-    await session.client.download(command.bundle.url, bundle)
-  }
-  session.workspace = await openWorkspace({
-    run: join(session.folder, 'run'),
-    mirror,
-    base,
-    ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
-    signal: session.signal,
-  })
+  session.workspace = await openAt(session, command, mirror, base)
   return session.workspace
 }
 

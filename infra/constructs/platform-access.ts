@@ -23,8 +23,8 @@ const allow = (fn: IFunction, actions: string[], ...resources: string[]) =>
   fn.addToRolePolicy(new PolicyStatement({ effect: Effect.ALLOW, actions, resources }))
 
 /**
- * Allows what `lib/store` calls and no more. Nothing may scan the table, delete an object (the journal is only ever
- * added to), or stop an execution.
+ * Allows what `lib/store` calls and no more. Nothing may scan the table, and nothing but the sweep may delete an object
+ * (a journal is only ever added to, until its whole session goes) or stop an execution.
  */
 export const grantPlatform = (fn: IFunction, resources: PlatformResources): void => {
   const { table, bucket, stateMachineArn, executionArns } = resources
@@ -42,4 +42,14 @@ export const grantApiPlatform = (fn: IFunction, resources: PlatformResources): v
   grantPlatform(fn, resources)
   allow(fn, ['states:SendTaskHeartbeat'], resources.stateMachineArn)
   allow(fn, ['states:GetExecutionHistory'], resources.executionArns)
+}
+
+/** What only the sweep needs besides: to put off what can't be read, to remove old sessions, to end lost executions. */
+export const grantSweepPlatform = (fn: IFunction, resources: PlatformResources): void => {
+  const { table, bucket, stateMachineArn, executionArns } = resources
+  grantPlatform(fn, resources)
+  allow(fn, ['dynamodb:UpdateItem'], table.tableArn)
+  allow(fn, ['s3:DeleteObject'], bucket.arnForObjects('teams/*'))
+  allow(fn, ['states:ListExecutions'], stateMachineArn)
+  allow(fn, ['states:StopExecution'], executionArns)
 }

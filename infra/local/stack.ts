@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { createApp } from '../../functions/api/app.ts'
 import { computeStopped } from '../../functions/compute/stopped.ts'
 import { createStepHandler } from '../../functions/steps/handler.ts'
+import { newMemory, type SweepLine } from '../../functions/sweep/round.ts'
 import { sweep } from '../../functions/sweep/sweep.ts'
 import { buildDefinition } from '../../lib/machine/definition.ts'
 import { type Clients, connect, type ServiceSettings } from '../../lib/store/clients.ts'
@@ -58,6 +59,7 @@ const writeEndpoints = async (file: string, endpoints: ServiceSettings): Promise
 /** Starts the whole of Gatehouse in this process: the three services, the API, the step handlers, the sweep, and workers as children. */
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const { home, log } = options
+  const startedAt = Date.now()
   await mkdir(home, { recursive: true, mode: 0o700 })
   const closers: (() => Promise<void>)[] = []
   const close = async () => {
@@ -126,9 +128,16 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     await writeEndpoints(join(home, 'endpoints.json'), endpoints)
 
     let sweeping: Promise<void> = Promise.resolve()
+    let closing = false
+    const round = {
+      startedAt,
+      memory: newMemory(),
+      log: (line: SweepLine) => log(`sweep: ${JSON.stringify(line)}`),
+      hasTime: () => !closing,
+    }
     const runSweep = (all: boolean) => {
       sweeping = sweeping
-        .then(() => sweep(platform, { all }))
+        .then(() => sweep(platform, { ...round, all }))
         .then(({ faults }) => {
           for (const { id, error } of faults)
             log(`sweep of ${id}: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
@@ -138,6 +147,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     runSweep(true)
     const timer = setInterval(() => runSweep(false), sweepEveryMs)
     closers.push(async () => {
+      closing = true
       clearInterval(timer)
       await sweeping
     })

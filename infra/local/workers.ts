@@ -1,16 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
 import type { Compute } from '../../lib/store/platform.ts'
+import { unpinBase } from '../../lib/workspace/mirror.ts'
 import { removeTree } from '../../lib/workspace/remove-tree.ts'
+import { parseRepository } from '../../lib/workspace/repository-address.ts'
 import { projectRoot } from './settings.ts'
 
-/** TERM to KILL for a worker, which ends its own children first. */
-const graceMs = 5_000
+/** TERM to KILL for a worker, which ends its own children first and then saves the work that is to be kept. */
+const graceMs = 8_000
 
 export type Workers = Compute & {
   /** Ends every worker; resolves when none is left. */
@@ -27,12 +30,16 @@ export const startWorkers = (options: {
   api: () => string
   onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
 }): Workers => {
-  const running = new Map<string, { child: ChildProcess; ended: Promise<void> }>()
+  const running = new Map<
+    string,
+    { child: ChildProcess; ended: Promise<void>; team: string; session_id: string }
+  >()
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
   let closing = false
   const runs = join(options.home, 'worker', 'runs')
   const logs = join(options.home, 'logs')
+  const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
 
   const stop = async (id: string): Promise<void> => {
@@ -56,7 +63,7 @@ export const startWorkers = (options: {
   return {
     launch: async ({ id, team, session_id, token }) => {
       if (closing) throw new Error('the stack is stopping')
-      const log = openSync(join(logs, `${session_id}.log`), 'a')
+      const log = openSync(logOf(session_id), 'a')
       const child = spawn(process.execPath, [options.program], {
         detached: true,
         stdio: ['pipe', log, log],
@@ -75,7 +82,7 @@ export const startWorkers = (options: {
       })
       closeSync(log)
       const { promise: ended, resolve } = Promise.withResolvers<void>()
-      running.set(id, { child, ended })
+      running.set(id, { child, ended, team, session_id })
       const onEnd = async (reason: string) => {
         await killMarked(id)
         await removeTree(join(runs, id))
@@ -95,7 +102,13 @@ export const startWorkers = (options: {
       child.stdin?.write(`${token}\n`)
     },
     running: async (id) => running.has(id),
+    list: async () => [...running].map(([id, { team, session_id }]) => ({ id, team, session_id })),
     stop,
+    forget: async ({ repo, session_id }) => {
+      const repository = parseRepository(repo, { allowLocal: true })
+      await unpinBase({ home: join(options.home, 'worker'), repository, sessionId: session_id })
+      await rm(logOf(session_id), { force: true })
+    },
     close: async () => {
       closing = true
       await Promise.all([...running.keys()].map(stop))

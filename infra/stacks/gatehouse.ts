@@ -6,6 +6,7 @@ import { HttpApi } from '../constructs/http-api.ts'
 import {
   grantApiPlatform,
   grantPlatform,
+  grantSweepPlatform,
   type PlatformResources,
   platformEnvironment,
 } from '../constructs/platform-access.ts'
@@ -60,7 +61,7 @@ export class GatehouseStack extends Stack {
       memoryMb: 512,
       environment,
     })
-    grantPlatform(sweep, platform)
+    grantSweepPlatform(sweep, platform)
     new Rule(this, 'SweepSchedule', {
       schedule: Schedule.rate(Duration.minutes(1)),
       // A missed sweep is made up for by the next one.

@@ -14,6 +14,8 @@ export type CommandEngineRun = {
   /** From 1. */
   iteration: number
   env: Readonly<Record<string, string>>
+  /** Where the tools of this run are (lib/engine/tools.ts); absent when it has none. */
+  tools?: { url: string; token: string }
   timeoutMs: number
   outputFile: string
   marker: string
@@ -43,7 +45,8 @@ export type EngineOutcome = {
 
 /**
  * Runs the command at the tree's root with the prompt on its standard input and in GATEHOUSE_PROMPT_FILE, as
- * API.md says of `engine_command`. Rejects only when the prompt file cannot be written.
+ * API.md says of `engine_command`, and with GATEHOUSE_TOOLS_URL and GATEHOUSE_TOOLS_TOKEN where it has tools.
+ * Rejects only when the prompt file cannot be written.
  */
 export const runCommandEngine = async (run: CommandEngineRun): Promise<EngineOutcome> => {
   await writeFile(run.promptFile, run.prompt, { mode: 0o600 })
@@ -55,6 +58,7 @@ export const runCommandEngine = async (run: CommandEngineRun): Promise<EngineOut
       GATEHOUSE_PROMPT_FILE: run.promptFile,
       GATEHOUSE_SESSION_ID: run.sessionId,
       GATEHOUSE_ITERATION: String(run.iteration),
+      ...(run.tools === undefined ? {} : toolsEnvironment(run.tools, run.env)),
     },
     stdin: run.prompt,
     ...{ timeoutMs: run.timeoutMs, outputFile: run.outputFile, marker: run.marker },
@@ -67,6 +71,23 @@ export const runCommandEngine = async (run: CommandEngineRun): Promise<EngineOut
     ...{ duration_ms: result.durationMs, output_bytes: result.bytes },
     ...{ output_head: result.head, output_tail: result.tail, survivors: result.survivors },
   }
+}
+
+const toolsEnvironment = (
+  { url, token }: NonNullable<CommandEngineRun['tools']>,
+  env: CommandEngineRun['env'],
+): Record<string, string> => ({
+  GATEHOUSE_TOOLS_URL: url,
+  GATEHOUSE_TOOLS_TOKEN: token,
+  ...withoutProxy(new URL(url).hostname, env),
+})
+
+/** A proxy of the engine's can't reach this machine's loopback, and the token is not for it to see. */
+const withoutProxy = (host: string, env: CommandEngineRun['env']): Record<string, string> => {
+  if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name))) return {}
+  const direct = env.no_proxy || env.NO_PROXY || ''
+  const value = direct.trim() === '*' ? direct : [direct, host].filter(Boolean).join(',')
+  return { no_proxy: value, NO_PROXY: value }
 }
 
 /** An engine that was not found, not executable or not started never got the task: it is `unavailable`. */

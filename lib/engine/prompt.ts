@@ -1,6 +1,7 @@
 import type { CheckResult, Contract, ContractCheck, VerdictReason } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
 import { orphanedBytes, unfinishedBytes } from '../process/text.ts'
+import { engineStatusSchema, noChangeKindSchema } from './tools.ts'
 
 export type PromptFacts = {
   intent: string
@@ -11,6 +12,8 @@ export type PromptFacts = {
   iteration: number
   /** The results of the last evaluation that were not green; empty on a first pass. */
   failing: readonly CheckResult[]
+  /** Whether this run has tools to call (lib/engine/tools.ts). */
+  tools?: boolean
 }
 
 /**
@@ -21,7 +24,8 @@ export type PromptFacts = {
  */
 export const buildPrompt = (facts: PromptFacts): string => {
   const task = section('Task', facts.intent.trim())
-  const rules = [contractSection(facts.contract), protectSection(facts.contract), rulesSection]
+  const tools = facts.tools ? toolsSection : ''
+  const rules = [contractSection(facts.contract), protectSection(facts.contract), rulesSection, tools]
   const fixed = [task, ...rules].join('\n')
   const room = Math.max(0, limits.prompt - Buffer.byteLength(fixed))
   const failing = failingSection(facts, Math.floor(room / 2))
@@ -97,6 +101,30 @@ const rulesSection = section(
     'ignored by git is taken over. Do not push and do not change remotes.',
     'When you stop, the checks are run by someone else on a clean checkout of exactly these files. What you say',
     'about them is not read; ignored files, background processes and anything outside the tree are gone by then.',
+  ].join('\n'),
+)
+
+const toolsSection = section(
+  'Tools that you can call',
+  [
+    'Until you stop, these tools answer on this machine: POST a JSON object with the token of this run, for example',
+    '',
+    '    curl -sS "$GATEHOUSE_TOOLS_URL/ask_user" -H "Authorization: Bearer $GATEHOUSE_TOOLS_TOKEN" \\',
+    '      -d \'{"prompt": "Which of the two formats is meant?"}\'',
+    '',
+    '- ask_user {"prompt"}: a person answers {"text"}. The call waits for it, for as long as',
+    `  ${limits.questionMs / 1000} s; status 408 says that nobody answered, and you go on without. One question at a time;`,
+    '  if your call breaks off, the same words again take it up.',
+    '- guidance {}: what people have said since, {"messages": [{"id", "text"}]}, each of it once.',
+    '- report_no_change {"kind", "summary", "evidence"}: you found that nothing should change; others decide. kind is',
+    `  ${noChangeKindSchema.options.join(', ')}; summary is one line.`,
+    '- report_status {"status", "reason"}: how it went, before you stop. status is',
+    `  ${engineStatusSchema.options.join(', ')}; rate_limited takes "reset_at" (RFC 3339) or`,
+    '  "retry_after_secs" as well.',
+    '- report_usage {"request_id", "input_tokens", "output_tokens", "cost_usd"}: once for each request to a model; null',
+    '  is what you do not know.',
+    '',
+    'Any other status than 200 comes with {"error": {"code", "message"}}.',
   ].join('\n'),
 )
 

@@ -8,10 +8,14 @@ import {
   engineRunSchema,
   findingSchema,
   gateSchema,
+  nominationSchema,
   reviewIdentitySchema,
   statSchema,
+  turnSchema,
+  unknownUsage,
+  usageSchema,
 } from '../session/document.ts'
-import { failureKindSchema, stateSchema, stepSchema } from '../session/states.ts'
+import { failureKindSchema, stageSchema, stateSchema, stepSchema } from '../session/states.ts'
 
 const results = z.array(checkResultSchema)
 
@@ -22,27 +26,45 @@ const fact = <Type extends string, Data extends z.ZodType>(type: Type, data: Dat
 export const recordFactSchema = z.discriminatedUnion('type', [
   fact(
     'session_created',
-    documentSchema.pick({
-      id: true,
-      team: true,
-      repo: true,
-      intent: true,
-      requested_base: true,
-      requested_engine: true,
-      engine: true,
-      engine_command: true,
-      mode: true,
-      verify: true,
-      contract: true,
-      contract_hash: true,
-      contract_provenance: true,
-      max_iterations: true,
-      repair_invokes: true,
-      transient_retries: true,
-      max_wall_secs: true,
-      delivery: true,
-      labels: true,
-      requested_by: true,
+    documentSchema
+      .pick({
+        id: true,
+        team: true,
+        repo: true,
+        intent: true,
+        requested_base: true,
+        requested_engine: true,
+        engine: true,
+        engine_command: true,
+        mode: true,
+        until: true,
+        verify: true,
+        contract: true,
+        contract_hash: true,
+        contract_provenance: true,
+        max_iterations: true,
+        repair_invokes: true,
+        transient_retries: true,
+        max_wall_secs: true,
+        budget_usd: true,
+        keep_workspace_on_failure: true,
+        keep_workspace_on_cancel: true,
+        delivery: true,
+        labels: true,
+        requested_by: true,
+        /** What a continuation takes over from the session before it; the checkpoint is of its unfinished work. */
+        resumed_from: true,
+        steering_messages: true,
+        checkpoint: true,
+      })
+      .extend({ yes_ship: z.strictObject({ by: z.string() }).nullable().default(null) }),
+  ),
+  /** What was missing at preflight; `retries` counts the gates that were opened for it. */
+  fact(
+    'preflight_failed',
+    z.strictObject({
+      problems: z.array(z.strictObject({ failure_kind: failureKindSchema, detail: z.string() })),
+      retries: z.number().int(),
     }),
   ),
   /** A machine step ended; `next` is the step that follows. */
@@ -79,14 +101,54 @@ export const recordFactSchema = z.discriminatedUnion('type', [
     'gate_resolved',
     z.strictObject({
       gate_id: idSchema('gate'),
-      action: z.enum(['confirm', 'revise', 'approve', 'reject', 'changes', 'cancel', 'expire']),
+      action: z.enum([
+        ...['confirm', 'revise', 'approve', 'reject', 'changes', 'cancel', 'expire'],
+        ...['advance', 'loop_back', 'abort'],
+      ] as const),
       by: z.string(),
       comment: z.string().nullable(),
     }),
   ),
+  /** `until` held the session back at the end of a stage; it goes on with `resume_at`. */
+  fact('run_stopped', z.strictObject({ stage: stageSchema, resume_at: stepSchema, reason: z.string() })),
+  fact('run_resumed', z.strictObject({ until: stageSchema.nullable(), by: z.string() })),
   fact('run_started', z.strictObject({ deadline_at: z.iso.datetime({ precision: 3 }) })),
   fact('iteration_started', z.strictObject({ n: z.number().int(), max: z.number().int() })),
-  fact('engine_finished', engineRunSchema.extend({ iteration: z.number().int(), engine: z.string() })),
+  fact(
+    'engine_finished',
+    engineRunSchema.extend({
+      iteration: z.number().int(),
+      engine: z.string(),
+      turn: turnSchema.nullable().default(null),
+      usage: usageSchema.prefault(unknownUsage),
+      nomination: nominationSchema.nullable().default(null),
+    }),
+  ),
+  /** The same iteration once more, because the engine's process died or was not there; it costs no iteration. */
+  fact(
+    'invocation_retried',
+    z.strictObject({
+      hypothesis: z.number().int(),
+      reason: z.string(),
+      retries_remaining: z.number().int(),
+      /** A lost process uses up a retry; an engine that was not there is counted as infrastructure. */
+      retries_used: z.number().int(),
+      infra_failures: z.number().int(),
+    }),
+  ),
+  fact(
+    'rate_limited',
+    z.strictObject({
+      reset_at: z.iso.datetime({ precision: 3 }),
+      reason: z.string(),
+      infra_failures: z.number().int(),
+    }),
+  ),
+  /** The wait is over; the run's clock goes on with what was left of it. */
+  fact('rate_limit_lifted', z.strictObject({ deadline_at: z.iso.datetime({ precision: 3 }).nullable() })),
+  /** A lost run of the engine is about to be made again from its last checkpoint. */
+  fact('checkpoint_resumed', z.strictObject({ step: stepSchema, count: z.number().int() })),
+  fact('workspace_retained', z.strictObject({ checkpoint: checkpointSchema, reason: z.string() })),
   fact('checkpoint_created', checkpointSchema),
   fact(
     'contract_evaluated',
@@ -105,6 +167,10 @@ export const recordFactSchema = z.discriminatedUnion('type', [
       green: z.boolean(),
       failed: z.array(z.string()),
       not_run: z.array(z.string()),
+      decided_by_layer: turnSchema.shape.decided_by_layer.default(0),
+      reason: z.string().default(''),
+      /** It is one of the Validate failures that the ceilings count; before this was told, every red was. */
+      counted: z.boolean().optional(),
     }),
   ),
   fact(
@@ -117,8 +183,21 @@ export const recordFactSchema = z.discriminatedUnion('type', [
       checkpoint: checkpointSchema,
     }),
   ),
+  /** A person let these checks through red; what is shown at review says so. */
+  fact('red_accepted', z.strictObject({ checks: z.array(z.string()), by: z.string() })),
+  fact(
+    'review_restored',
+    z.strictObject({ review_id: idSchema('rev'), tree: z.string(), proof: z.string() }),
+  ),
   fact('finding_proposed', z.strictObject({ finding: findingSchema })),
-  fact('finding_resolved', z.strictObject({ accepted: z.boolean(), comment: z.string().nullable() })),
+  fact(
+    'finding_resolved',
+    z.strictObject({
+      accepted: z.boolean(),
+      comment: z.string().nullable(),
+      verification: findingSchema.shape.verification.default('human_approved'),
+    }),
+  ),
   fact(
     'operator_guidance',
     z.strictObject({
@@ -126,6 +205,22 @@ export const recordFactSchema = z.discriminatedUnion('type', [
       status: z.enum(['accepted', 'applied']),
       by: z.string(),
     }),
+  ),
+  fact(
+    'user_input_requested',
+    z.strictObject({
+      request_id: idSchema('req'),
+      prompt: z.string(),
+      deadline_at: z.iso.datetime({ precision: 3 }),
+    }),
+  ),
+  fact(
+    'user_input_answered',
+    z.strictObject({ request_id: idSchema('req'), text: z.string(), by: z.string() }),
+  ),
+  fact(
+    'user_input_expired',
+    z.strictObject({ request_id: idSchema('req'), prompt: z.string(), waited_secs: z.number() }),
   ),
   fact('merge_completed', z.strictObject({ branch: z.string(), commit: z.string(), delivery: z.string() })),
   fact('delivery_failed', z.strictObject({ problem: z.string(), detail: z.string() })),
@@ -174,6 +269,12 @@ export const eventFactSchema = z.discriminatedUnion('type', [
     }),
   ),
   fact('contract_revision_rejected', z.strictObject({ request: z.string(), reason: z.string() })),
+  fact(
+    'budget_exhausted',
+    z.strictObject({ reason: z.string(), elapsed_secs: z.number().nullable(), iterations: z.number().int() }),
+  ),
+  /** The sweep found something left half-done, and mended it. */
+  fact('repaired', z.strictObject({ what: z.string(), detail: z.string() })),
   fact('compute_stopped', z.strictObject({ compute_id: z.string(), reason: z.string() })),
   fact('error', z.strictObject({ message: z.string() })),
 ])

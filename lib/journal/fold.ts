@@ -1,5 +1,7 @@
-import type { Document } from '../session/document.ts'
-import { steps } from '../session/states.ts'
+import type { Document, Usage } from '../session/document.ts'
+import { isTransition } from '../session/lifecycle.ts'
+import { keepsWork } from '../session/retained.ts'
+import { type Step, stageAt, steps } from '../session/states.ts'
 import type { Entry } from './entry.ts'
 import { type RecordFact, recordFactSchema } from './facts.ts'
 
@@ -17,8 +19,13 @@ export class ReplayError extends Error {
 
 const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'], time: string): Document => ({
   ...data,
+  yes_ship: data.yes_ship && { ...data.yes_ship, void: false },
   base: null,
   start_commit: null,
+  start_tree: null,
+  stopped: false,
+  stop_reason: null,
+  resume_at: null,
   engine_ran: null,
   state: 'created',
   step: 'Admit',
@@ -37,7 +44,15 @@ const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'],
   infra_failures: 0,
   preflight_retries: 0,
   checkpoint_resumes: 0,
-  checkpoint: null,
+  total_failures: 0,
+  retries_used: 0,
+  last_turn: null,
+  nomination: null,
+  // What an earlier session left can't show that nothing should change (spec/coder-session.md 9.4).
+  mutated: data.checkpoint !== null,
+  accepted_red: [],
+  rate_limit: null,
+  question: null,
   gate: null,
   review_identity: null,
   review_stat: null,
@@ -47,8 +62,10 @@ const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'],
   result_commit: null,
   result_delivery: null,
   delivery_problem: null,
-  steering_messages: [],
-  cost_usd: null,
+  guidance_applied: 0,
+  usage: { input_tokens: null, output_tokens: null, cost_usd: null, complete: true },
+  retained_work: false,
+  review_restored: false,
   decided_by: null,
   failure_kind: null,
   error: null,
@@ -57,27 +74,89 @@ const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'],
   updated_at: time,
 })
 
+/** The sum of what is known; null while nothing is. */
+const plus = (before: number | null, more: number | null): number | null =>
+  before === null ? more : before + (more ?? 0)
+
+const totalUsage = (before: Usage, more: Usage): Usage => ({
+  input_tokens: plus(before.input_tokens, more.input_tokens),
+  output_tokens: plus(before.output_tokens, more.output_tokens),
+  cost_usd: plus(before.cost_usd, more.cost_usd),
+  complete: before.complete && more.complete,
+})
+
+const saturated = (count: number): number => Math.min(count, Number.MAX_SAFE_INTEGER)
+
+/** Whether there is work beyond the base to go on from. */
+const hasWork = ({ checkpoint, start_tree }: Document): boolean =>
+  checkpoint !== null && checkpoint.tree !== start_tree
+
+/** A question dies with the run that asked it; an answered one stays to be read. */
+const withdrawn = (question: Document['question']): Document['question'] =>
+  question?.status === 'pending' ? { ...question, status: 'withdrawn' } : question
+
+/** The end of a step, and the counters' reset rules of spec/workflow-state.md C.3. */
+const completed = (
+  doc: Document,
+  { step, trigger, next }: { step: Step; trigger: string; next: Step },
+): Partial<Document> => ({
+  step: next,
+  stage: stageAt(next, doc.stage),
+  question: withdrawn(doc.question),
+  ...(isTransition(trigger, doc.stage, next)
+    ? {
+        infra_failures: 0,
+        ...(doc.stage === 'code' && stageAt(next, doc.stage) === 'validate'
+          ? {}
+          : { consecutive_failures: 0 }),
+      }
+    : {}),
+  ...(trigger === 'preflight_passed' || trigger === 'preflight_waived' ? { preflight_retries: 0 } : {}),
+  // What the engine said of its turn has been dealt with; a red that follows is about something else.
+  ...(trigger === 'accepted' || trigger === 'red_accepted' ? { last_turn: null } : {}),
+  // A nomination is heard once: the evaluation that it led to did not bear it out.
+  ...(trigger === 'verify_red' ? { nomination: null } : {}),
+  // A launch that no lost run of the same step asked for is an ordinary one.
+  ...(next === step ? {} : { checkpoint_resumes: 0 }),
+})
+
+const asked = (
+  data: { request_id: string; prompt: string; deadline_at: string },
+  time: string,
+): NonNullable<Document['question']> => ({
+  ...data,
+  asked_at: time,
+  status: 'pending',
+  answer: null,
+  answered_by: null,
+})
+
+/** A session that goes on or has ended is at rest no more. */
+const underWay = { stopped: false, stop_reason: null, resume_at: null }
+
 const noBaseline = { baseline: [], baseline_gates_nothing: false, baseline_artifact: null, captures: {} }
 
 const applied = (
   doc: Document,
   fact: Exclude<RecordFact, { type: 'session_created' }>,
+  time: string,
 ): Partial<Document> => {
   switch (fact.type) {
     case 'step_completed':
-      return {
-        step: fact.data.next,
-        stage: fact.data.next === 'Settle' ? doc.stage : steps[fact.data.next].stage,
-        // spec/workflow-state.md C.3: only a move on resets; a repeat of the same step and a loop back to Code don't.
-        ...(fact.data.next === fact.data.step || fact.data.next === 'Code' ? {} : { infra_failures: 0 }),
-      }
+      return completed(doc, fact.data)
     case 'state_changed':
       return { state: fact.data.to }
     case 'workspace_prepared':
       return {
         base: doc.requested_base === null ? null : fact.data.base,
         start_commit: fact.data.start_commit,
-        checkpoint: { id: 'base', commit: fact.data.start_commit, tree: fact.data.tree, bundle: null },
+        start_tree: fact.data.tree,
+        checkpoint: doc.checkpoint ?? {
+          id: 'base',
+          commit: fact.data.start_commit,
+          tree: fact.data.tree,
+          bundle: null,
+        },
       }
     case 'contract_proposed':
       return {
@@ -104,13 +183,64 @@ const applied = (
     case 'gate_opened':
       return { gate: fact.data }
     case 'gate_resolved':
-      return { gate: null, decided_by: fact.data.by }
+      return {
+        gate: null,
+        ...(fact.data.action === 'expire' ? {} : { decided_by: fact.data.by }),
+        // Whoever answers at a review has taken it over: what was authorised before holds no more.
+        ...(doc.gate?.kind === 'approval' && doc.yes_ship
+          ? { yes_ship: { ...doc.yes_ship, void: true } }
+          : {}),
+      }
+    case 'preflight_failed':
+      return { preflight_retries: fact.data.retries }
+    case 'run_stopped':
+      return {
+        stopped: true,
+        stop_reason: fact.data.reason,
+        stage: fact.data.stage,
+        resume_at: fact.data.resume_at,
+      }
+    case 'run_resumed':
+      return { ...underWay, until: fact.data.until }
     case 'run_started':
-      return { deadline_at: fact.data.deadline_at, round_started_at: doc.iterations }
+      return { deadline_at: fact.data.deadline_at, round_started_at: doc.iterations, retries_used: 0 }
     case 'iteration_started':
-      return { iterations: fact.data.n, iteration_open: true }
+      return {
+        iterations: fact.data.n,
+        iteration_open: true,
+        accepted_red: [],
+        last_turn: null,
+        nomination: null,
+      }
     case 'engine_finished':
-      return { engine_ran: fact.data.engine }
+      return {
+        engine_ran: fact.data.engine,
+        last_turn: fact.data.turn,
+        nomination: fact.data.nomination,
+        mutated: doc.mutated || fact.data.changed || fact.data.touched,
+        usage: totalUsage(doc.usage, fact.data.usage),
+      }
+    case 'invocation_retried':
+      return {
+        iteration_open: true,
+        retries_used: fact.data.retries_used,
+        infra_failures: fact.data.infra_failures,
+      }
+    case 'rate_limited':
+      return {
+        iteration_open: true,
+        rate_limit: { reset_at: fact.data.reset_at, since: time },
+        infra_failures: fact.data.infra_failures,
+      }
+    case 'rate_limit_lifted':
+      return { rate_limit: null, deadline_at: fact.data.deadline_at }
+    case 'checkpoint_resumed':
+      return { checkpoint_resumes: fact.data.count }
+    case 'workspace_retained':
+      return {
+        checkpoint: fact.data.checkpoint,
+        retained_work: hasWork({ ...doc, checkpoint: fact.data.checkpoint }),
+      }
     case 'checkpoint_created':
       return { checkpoint: fact.data }
     case 'contract_evaluated':
@@ -120,11 +250,14 @@ const applied = (
         iteration_open: false,
       }
     case 'verdict_reached':
-      return {
-        consecutive_failures: fact.data.green
-          ? 0
-          : Math.min(doc.consecutive_failures + 1, Number.MAX_SAFE_INTEGER),
-      }
+      return (fact.data.counted ?? !fact.data.green)
+        ? {
+            consecutive_failures: saturated(doc.consecutive_failures + 1),
+            total_failures: saturated(doc.total_failures + 1),
+          }
+        : {}
+    case 'red_accepted':
+      return { accepted_red: fact.data.checks }
     case 'diff_ready':
       return {
         review_identity: fact.data.review,
@@ -132,21 +265,38 @@ const applied = (
         review_artifact: fact.data.body_artifact,
         checkpoint: fact.data.checkpoint,
         delivery_problem: null,
+        review_restored: false,
       }
+    case 'review_restored':
+      return { review_restored: true }
     case 'finding_proposed':
       return { no_change_finding: fact.data.finding }
     case 'finding_resolved':
       return {
         no_change_finding: doc.no_change_finding && {
           ...doc.no_change_finding,
-          verification: fact.data.accepted ? 'human_approved' : doc.no_change_finding.verification,
+          ...(fact.data.accepted ? { verification: fact.data.verification } : {}),
+          resolved_at: time,
           resolver_comment: fact.data.comment,
         },
       }
     case 'operator_guidance':
       return fact.data.status === 'accepted'
         ? { steering_messages: [...doc.steering_messages, fact.data.text] }
-        : {}
+        : { guidance_applied: doc.guidance_applied + 1 }
+    case 'user_input_requested':
+      return { question: asked(fact.data, time) }
+    case 'user_input_answered':
+      return {
+        question: doc.question && {
+          ...doc.question,
+          status: 'answered',
+          answer: fact.data.text,
+          answered_by: fact.data.by,
+        },
+      }
+    case 'user_input_expired':
+      return { question: doc.question && { ...doc.question, status: 'expired' } }
     case 'merge_completed':
       return {
         result_branch: fact.data.branch,
@@ -159,9 +309,22 @@ const applied = (
     case 'infrastructure_fault':
       return { infra_failures: fact.data.count }
     case 'session_failed':
-      return { failure_kind: fact.data.failure_kind, error: fact.data.error, gate: null }
+      return {
+        failure_kind: fact.data.failure_kind,
+        error: fact.data.error,
+        gate: null,
+        rate_limit: null,
+        ...underWay,
+        retained_work: hasWork(doc) && keepsWork(doc, fact.data.failure_kind),
+      }
     case 'session_cancelled':
-      return { gate: null, error: fact.data.reason }
+      return {
+        gate: null,
+        rate_limit: null,
+        ...underWay,
+        error: fact.data.reason,
+        retained_work: hasWork(doc) && keepsWork(doc, 'cancelled'),
+      }
     case 'execution_stopped':
       return { execution_stopped: true }
   }
@@ -171,7 +334,7 @@ const applied = (
 export const foldRecord = (doc: Document | null, fact: RecordFact, time: string): Document => {
   if (fact.type === 'session_created') return created(fact.data, time)
   if (!doc) throw new ReplayError('invalid_creation', 0, 'a journal starts with session_created')
-  return { ...doc, ...applied(doc, fact), updated_at: time }
+  return { ...doc, ...applied(doc, fact, time), updated_at: time }
 }
 
 /** Folds one entry; events are skipped, an unknown or invalid record stops the replay by its name. */

@@ -21,6 +21,7 @@ export const helperStates = {
   backOff: 'Back off',
   ended: 'Ended?',
   done: 'Done',
+  stopped: 'Stopped',
   failed: 'Failed',
 } as const
 
@@ -58,12 +59,30 @@ const timeLimits = (step: Step) => {
       return { TimeoutSeconds: Math.ceil(limits.gateMs / 1000) }
     case 'admission':
       return { TimeoutSeconds: 14 * daySecs }
+    case 'wait':
+      return { TimeoutSecondsPath: '$.last.wait' }
     case 'worker':
       return { TimeoutSeconds: limits.wallSecs.max + 2 * 3600, HeartbeatSeconds: limits.taskHeartbeatSecs }
     case 'handler':
       return { TimeoutSeconds: 60 }
   }
 }
+
+/** What a step's handler answers, as the state that the next one is chosen by. */
+const selected = {
+  'next.$': '$.Payload.next',
+  'note.$': '$.Payload.note',
+  'wait.$': '$.Payload.wait',
+}
+
+/**
+ * The steps of an iteration follow each other without a choice between them, which keeps the history of a long session
+ * short: the step that is entered looks itself where the session is, and an ended one leaves by the choice after Decide.
+ */
+const straight: Partial<Record<Step, Step>> = { Code: 'Validate', Validate: 'Decide' }
+
+const following = (step: Step): string =>
+  step === 'Settle' ? helperStates.ended : (straight[step] ?? afterState(step))
 
 const task = (step: Step, functionArn: string): State => ({
   Type: 'Task',
@@ -75,7 +94,7 @@ const task = (step: Step, functionArn: string): State => ({
     FunctionName: functionArn,
     Payload: { ...payload(step), ...(parks(step) ? { 'task_token.$': '$$.Task.Token' } : {}) },
   },
-  ...(parks(step) ? {} : { ResultSelector: { 'next.$': '$.Payload.next', 'note.$': '$.Payload.note' } }),
+  ...(parks(step) ? {} : { ResultSelector: selected }),
   ResultPath: '$.last',
   ...timeLimits(step),
   // Settle has no work to recover: it is tried again, and what it could not end is left to the sweep.
@@ -85,16 +104,19 @@ const task = (step: Step, functionArn: string): State => ({
         Retry: lambdaRetry,
         Catch: [{ ErrorEquals: ['States.ALL'], ResultPath: '$.fault', Next: helperStates.recover }],
       }),
-  Next: step === 'Settle' ? helperStates.ended : afterState(step),
+  Next: following(step),
 })
 
 const goTo = (step: Step) => ({ Variable: '$.last.next', StringEquals: step, Next: step })
 
 const choice = (step: Step): State => ({
   Type: 'Choice',
-  Choices: successors(step).map(goTo),
-  // The session moved on without this execution's knowledge, for example by a cancel: go where it is.
-  Default: helperStates.resume,
+  Choices: successors(step)
+    .filter((next) => step !== 'Rest' || next === 'Settle')
+    .map(goTo),
+  // The session moved on without this execution's knowledge, for example by a cancel: go where it is. A session at rest
+  // has nobody to carry it on until a person starts its next execution.
+  Default: step === 'Rest' ? helperStates.stopped : helperStates.resume,
 })
 
 /**
@@ -105,7 +127,7 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
   const States: Record<string, State> = {}
   for (const step of stepSchema.options) {
     States[step] = task(step, functionArn)
-    if (step !== 'Settle') States[afterState(step)] = choice(step)
+    if (following(step) === afterState(step)) States[afterState(step)] = choice(step)
   }
   States[helperStates.recover] = {
     Type: 'Task',
@@ -113,9 +135,14 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
     Resource: 'arn:aws:states:::lambda:invoke',
     Parameters: {
       FunctionName: functionArn,
-      Payload: { ...payload(helperStates.recover), 'error.$': '$.fault.Error', 'cause.$': '$.fault.Cause' },
+      Payload: {
+        ...payload(helperStates.recover),
+        'error.$': '$.fault.Error',
+        'cause.$': '$.fault.Cause',
+        'entered.$': '$$.State.EnteredTime',
+      },
     },
-    ResultSelector: { 'next.$': '$.Payload.next', 'note.$': '$.Payload.note', 'wait.$': '$.Payload.wait' },
+    ResultSelector: { ...selected, 'back_off.$': '$.Payload.back_off' },
     ResultPath: '$.last',
     TimeoutSeconds: 60,
     Retry: [
@@ -124,7 +151,7 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
     ],
     Next: helperStates.backOff,
   }
-  States[helperStates.backOff] = { Type: 'Wait', SecondsPath: '$.last.wait', Next: helperStates.resume }
+  States[helperStates.backOff] = { Type: 'Wait', SecondsPath: '$.last.back_off', Next: helperStates.resume }
   States[helperStates.resume] = {
     Type: 'Choice',
     Comment: 'Go to the step at which the session is',
@@ -137,6 +164,7 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
     Default: helperStates.done,
   }
   States[helperStates.done] = { Type: 'Succeed' }
+  States[helperStates.stopped] = { Type: 'Succeed', Comment: 'At rest until a person resumes it' }
   States[helperStates.failed] = { Type: 'Fail', ErrorPath: '$.last.next', CausePath: '$.last.note' }
   return {
     Comment: 'Gatehouse: one attempt of one coding session',

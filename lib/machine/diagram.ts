@@ -38,13 +38,18 @@ const runBy = {
   worker: 'a worker',
   gate: 'a person',
   admission: 'the queue',
+  wait: 'the clock',
 } as const
 
 /** Where a step's own triggers lead; those that can come at every step are told once, below the table. */
 const onward = (step: Step): string =>
-  [...new Set(rows.filter((row) => row.at === step && row.next !== 'same').map(({ next }) => next))].join(
-    ', ',
-  ) || '–'
+  [
+    ...new Set(
+      rows
+        .filter((row) => row.at === step && row.next !== 'same')
+        .map(({ next }) => (next === 'held' ? 'the step held back' : next)),
+    ),
+  ].join(', ') || '–'
 
 /** The machine's steps as a Markdown table, in the order in which a session meets them. */
 export const stepTable = (): string =>
@@ -72,6 +77,8 @@ export const withLifecycle = (page: string): string => {
   if (begin < 0 || end < begin)
     throw new Error(`the page has to hold ${lifecycleMarks.begin} and ${lifecycleMarks.end}, in this order`)
   const note = 'Made from `lib/session/lifecycle.ts` by `npm run diagram`.'
-  const part = `\n${note}\n\n\`\`\`mermaid\n${stateDiagram()}\n\`\`\`\n\n${stepTable()}\n\nEvery step can also be followed by Settle (the session failed or was cancelled) or by itself (a fault was recovered from).\n\n`
+  const common =
+    'Every step can also be followed by Settle (the session failed or was cancelled) or by itself (a fault was recovered from), and the last one of the stage that `until` names by Rest.'
+  const part = `\n${note}\n\n\`\`\`mermaid\n${stateDiagram()}\n\`\`\`\n\n${stepTable()}\n\n${common}\n\n`
   return page.slice(0, begin + lifecycleMarks.begin.length) + part + page.slice(end)
 }

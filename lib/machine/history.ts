@@ -1,11 +1,12 @@
 import { z } from 'zod'
+import { passedBy } from '../session/advance.ts'
 import { type StepKind, stepSchema, steps } from '../session/states.ts'
 import { helperStates } from './definition.ts'
 
 /** One run of one step, as a person reads it. Times are RFC 3339; `duration_ms` is null while it goes on. */
 export const stepRunSchema = z.object({
   name: z.string(),
-  kind: z.enum(['handler', 'worker', 'gate', 'admission', 'recovery']),
+  kind: z.enum(['handler', 'worker', 'gate', 'admission', 'wait', 'recovery']),
   entered: z.string(),
   left: z.string().nullable(),
   duration_ms: z.number().int().nullable(),
@@ -46,9 +47,12 @@ const problemOf = (event: MachineEvent): string | null => {
   return details ? [details.error, details.cause].filter(Boolean).join(': ') : null
 }
 
-/** The steps of an execution from its events, in order; helper states without work of their own are left out. */
+/**
+ * The steps of an execution from its events, in order. Helper states without work of their own are left out, and so are
+ * steps that were only passed by on the way to where the session is.
+ */
 export const stepHistory = (events: readonly MachineEvent[]): StepRun[] => {
-  const runs: StepRun[] = []
+  let runs: StepRun[] = []
   let open: StepRun | null = null
   const close = (event: MachineEvent, outcome: StepRun['outcome'], patch: Partial<StepRun> = {}) => {
     if (!open) return
@@ -81,7 +85,9 @@ export const stepHistory = (events: readonly MachineEvent[]): StepRun[] => {
     } else if (event.type === 'TaskFailed' || event.type === 'TaskTimedOut') {
       close(event, event.type === 'TaskFailed' ? 'failed' : 'timed_out', { error: problemOf(event) })
     } else if (event.stateExitedEventDetails && open && event.stateExitedEventDetails.name === open.name) {
-      close(event, 'succeeded', { note: noteOf(event.stateExitedEventDetails.output) })
+      const note = noteOf(event.stateExitedEventDetails.output)
+      if (note === passedBy) runs = runs.filter((run) => run !== open)
+      close(event, 'succeeded', { note })
     } else if (
       event.type === 'ExecutionAborted' ||
       event.type === 'ExecutionFailed' ||

@@ -5,14 +5,19 @@ import { validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
+import { limits } from '../limits.ts'
 import { advance, failTask } from './advance.ts'
 import { capturesWithoutOutput, evaluated, listed, requireEveryCheck, withoutOutput } from './evaluation.ts'
-import { fail } from './fail.ts'
+import { budgetExhausted, fail } from './fail.ts'
 import { openGate } from './gates.ts'
+import { guidanceApplied } from './guidance.ts'
 import type { Change, SessionItem } from './item.ts'
+import { isInterrupted, judgeTurn } from './judge.ts'
 import type { Trigger } from './lifecycle.ts'
+import { isNominated, mayConclude, verificationOf } from './no-change.ts'
+import { redResults } from './policy.ts'
 import type { Result } from './protocol.ts'
-import { isTerminal } from './states.ts'
+import { type FailureKind, isTerminal } from './states.ts'
 
 type Of<Outcome extends Result['outcome']> = Extract<Result, { outcome: Outcome }>
 
@@ -37,8 +42,12 @@ const step = (
   after: readonly Fact[] = [],
 ): Change => advance(item, { trigger, by: 'worker', actor, note, facts: [...events, ...facts], after })
 
-const failed = (c: Completion, failure: Parameters<typeof fail>[3]): Change =>
-  fail(c.item, 'worker', c.actor, failure, c.events)
+const failed = (c: Completion, failure: Parameters<typeof fail>[3]): Change => {
+  const { document } = c.item
+  const budget =
+    failure.failure_kind === 'budget_exhausted' ? [budgetExhausted(document, failure.error, c.now)] : []
+  return fail(c.item, 'worker', c.actor, failure, [...c.events, ...budget])
+}
 
 const faulted = ({ item, actor, events }: Completion, { detail }: Of<'fault'>): Change => ({
   actor,
@@ -51,12 +60,35 @@ const faulted = ({ item, actor, events }: Completion, { detail }: Of<'fault'>): 
   },
 })
 
+/** The strongest kind among what is missing: a credential outranks all, and a mistake of the caller a fault of ours. */
+const gravest = (problems: Of<'Preflight'>['problems']): FailureKind => {
+  const kinds = new Set(problems.map(({ failure_kind }) => failure_kind))
+  const order: FailureKind[] = ['auth_required', 'configuration']
+  return order.find((kind) => kinds.has(kind)) ?? 'infrastructure'
+}
+
+/** Something is missing: a person is asked, until they have been asked too often (spec/workflow-state.md C.7). */
+const preflighted = (c: Completion, { problems }: Of<'Preflight'>): Change => {
+  if (problems.length === 0) return step(c, 'preflight_passed', 'repository and engine are ready')
+  const { preflight_retries: retries, mode } = c.item.document
+  const error = problems
+    .map(({ detail }) => detail)
+    .join(' ')
+    .slice(0, limits.reason)
+  if (retries >= limits.preflightRetries) return failed(c, { failure_kind: gravest(problems), error })
+  const facts: Fact[] = [{ type: 'preflight_failed', data: { problems, retries: retries + 1 } }]
+  const gate = openGate('preflight', c.now, { context: error, unexpected: mode === 'auto' })
+  return step(c, 'preflight_gated', error, facts, [gate])
+}
+
 const prepared = (c: Completion, { base, start_commit, tree }: Of<'Prepare'>): Change =>
   step(c, 'prepared', `start commit ${start_commit.slice(0, 12)}`, [
     { type: 'workspace_prepared', data: { base, start_commit, tree } },
   ])
 
-const drafted = (c: Completion, { provenance, sources, warnings, ...result }: Of<'Draft'>): Change => {
+const drafted = (c: Completion, { sources, warnings, ...result }: Of<'Draft'>): Change => {
+  // Where a contract that was given came from is the session's to say.
+  const provenance = c.item.document.contract_provenance ?? result.provenance
   const contract = contractSchema.parse(wellFormed(result.contract))
   const problems = validateContract(contract, { provenance })
   if (problems.length > 0) {
@@ -82,15 +114,20 @@ const baselineMeasured = (c: Completion, { results, captures }: Of<'Baseline'>):
     captures: capturesWithoutOutput(captures),
     artifact: c.artifact,
   }
-  const gate = automatic ? [] : [openGate('contract', c.now)]
+  const gate = automatic ? [] : [openGate('contract', c.now, { context: note, unexpected: false })]
   return step(c, 'baseline_measured', note, [{ type: 'contract_baseline', data }], gate)
 }
 
-const engineFinished = (c: Completion, { outcome: _, checkpoint, ...run }: Of<'Code'>): Change => {
-  const { iterations, engine } = c.item.document
-  const exit = run.exit_code ?? run.signal ?? 'unknown'
-  return step(c, 'engine_finished', `iteration ${iterations}: engine ${run.status}, exit ${exit}`, [
-    { type: 'engine_finished', data: { iteration: iterations, engine, ...run } },
+/** The turn is judged and its work saved; whatever it came to, the contract is evaluated next. */
+const engineFinished = (c: Completion, result: Of<'Code'>): Change => {
+  const { outcome: _, checkpoint, report: __, guidance_applied, ...run } = result
+  const { document } = c.item
+  const { iterations: iteration, engine } = document
+  const turn = judgeTurn(iteration, result)
+  const note = `iteration ${iteration}: ${turn.status}, ${turn.reason}`
+  return step(c, isInterrupted(turn) ? 'engine_interrupted' : 'engine_finished', note, [
+    { type: 'engine_finished', data: { iteration, engine, turn, ...run } },
+    ...guidanceApplied(document, guidance_applied, c.actor),
     { type: 'checkpoint_created', data: checkpoint },
   ])
 }
@@ -102,12 +139,12 @@ const validated = (c: Completion, result: Of<'Validate'>): Change => {
 
 type Review = NonNullable<Of<'Verify'>['review']>
 
-const proposedFinding = (c: Completion, finding: NonNullable<Review['finding']>): Fact => ({
+const proposedFinding = (c: Completion, finding: NonNullable<Review['finding']>, green: boolean): Fact => ({
   type: 'finding_proposed',
   data: {
     finding: {
       ...finding,
-      verification: null,
+      verification: verificationOf(c.item.document, finding.kind, green),
       proposed_at: new Date(c.now).toISOString(),
       resolved_at: null,
       resolver_comment: null,
@@ -123,16 +160,39 @@ const diffReady = (c: Completion, review: Review): Fact => {
   return { type: 'diff_ready', data: { review: identity, stat, patch_full_bytes, body_artifact, checkpoint } }
 }
 
+/** What has to hold for a review: all that is red was let through by a person, or the finding is one they may decide on. */
+const mayBeReviewed = ({ document }: SessionItem, { results, review }: Of<'Verify'>): boolean =>
+  redResults(results, document.accepted_red).length === 0 ||
+  (review?.kind === 'finding' && isNominated(document))
+
+const nothingToDeliver =
+  'the contract is green with nothing changed, but files were written to on the way: that shows neither work nor that none is needed'
+
 const verified = (c: Completion, result: Of<'Verify'>): Change => {
   const { document } = c.item
   const on = document.verify === 'clean' ? 'clean_checkout' : 'worktree'
   const { fact, green, note } = evaluated(document, on, result, c.artifact)
-  if (!green) return step(c, 'verify_red', `${on.replace('_', ' ')}, ${note}`, [fact])
+  if (!mayBeReviewed(c.item, result)) return step(c, 'verify_red', `${on.replace('_', ' ')}, ${note}`, [fact])
   const { review } = result
-  if (!review) throw new GatehouseError('invalid_request', 'green results come with their review')
-  const finding = review.finding ? [proposedFinding(c, review.finding)] : []
+  if (!review || (review.kind === 'finding') !== (review.finding !== null))
+    throw new GatehouseError(
+      'invalid_request',
+      'results that can be reviewed come with their review, and a finding with what it says',
+    )
+  if (review.kind === 'finding' && !mayConclude(document))
+    return fail(c.item, 'worker', c.actor, { failure_kind: 'error', error: nothingToDeliver }, [
+      ...c.events,
+      fact,
+    ])
+  const finding = review.finding ? [proposedFinding(c, review.finding, green)] : []
   const told = `${review.kind} ${review.commit.slice(0, 12)}: ${review.stat.files} files`
-  return step(c, 'verified', told, [fact, ...finding, diffReady(c, review)], [openGate('approval', c.now)])
+  const context = green
+    ? told
+    : `${told}; red: ${redResults(result.results)
+        .map(({ name }) => name)
+        .join(', ')}`
+  const gate = openGate('approval', c.now, { context })
+  return step(c, 'verified', told, [fact, ...finding, diffReady(c, review)], [gate])
 }
 
 /** A delivery that did not happen goes back to review: the reason is shown, and the same review can be approved again. */
@@ -140,7 +200,8 @@ const delivered = (c: Completion, { delivered: delivery }: Of<'Deliver'>): Chang
   if (!delivery.ok) {
     const { problem, detail } = delivery
     const facts: Fact[] = [{ type: 'delivery_failed', data: { problem, detail } }]
-    return step(c, 'delivery_failed', detail, facts, [openGate('approval', c.now)])
+    const gate = openGate('approval', c.now, { context: `The delivery failed: ${detail}`, unexpected: true })
+    return step(c, 'delivery_failed', detail, facts, [gate])
   }
   const { branch, commit } = delivery
   return step(c, 'delivered', `branch ${branch}`, [
@@ -155,7 +216,7 @@ const completion = (c: Completion, result: Result): Change => {
     case 'failed':
       return failed(c, { failure_kind: result.failure_kind, error: result.error })
     case 'Preflight':
-      return step(c, 'preflight_passed', 'repository and engine are ready')
+      return preflighted(c, result)
     case 'Prepare':
       return prepared(c, result)
     case 'Draft':

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { noChangeKindSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
 import { engineCommandSchema } from './start.ts'
 import { failureKindSchema, stageSchema, stateSchema, stepSchema } from './states.ts'
@@ -27,7 +28,7 @@ export const reviewIdentitySchema = z.strictObject({
 
 /** A conclusion that nothing should change (spec/coder-session.md 2.5). */
 export const findingSchema = z.strictObject({
-  kind: z.enum(['already_satisfied', 'premise_wrong', 'not_reproducible']),
+  kind: noChangeKindSchema,
   summary: z.string(),
   evidence: z.string(),
   verification: z.enum(['runtime_baseline_green', 'human_approved']).nullable(),
@@ -43,11 +44,17 @@ export const checkpointSchema = z.strictObject({
   commit: sha,
   tree: sha,
   bundle: z.string().nullable(),
+  /** SHA-256 of the bundle's bytes in hex, as the worker that made it counted them; null where there is no bundle. */
+  bundle_sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .optional(),
 })
 
 /** How one run of an engine ended, from its process's end and the files alone. */
 export const engineRunSchema = z.strictObject({
-  status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled']),
+  status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled', 'over_budget']),
   exit_code: z.number().int().nullable(),
   signal: z.string().nullable(),
   duration_ms: z.number().int(),
@@ -57,18 +64,87 @@ export const engineRunSchema = z.strictObject({
   survivors: z.number().int(),
   /** Whether the files differ from what they were before this iteration. */
   changed: z.boolean(),
+  /** Whether any file of the work was written to, be it with what it held before. */
+  touched: z.boolean().default(true),
 })
+
+/** What an engine's turn came to (spec/workflow-state.md C.4), with the layer that decided it and why. */
+export const turnSchema = z.strictObject({
+  iteration: z.number().int(),
+  status: z.enum([
+    'success',
+    'failed',
+    'unknown',
+    'rate_limited',
+    'auth_required',
+    'resource_killed',
+    'agent_unavailable',
+    'timed_out',
+    'over_budget',
+  ]),
+  /** 0 the contract, 1 the engine's own report, 2 its exit and the files, 3 neither: its process is gone. */
+  decided_by_layer: z.number().int().min(0).max(3),
+  reason: z.string(),
+  /** When a rate limit lifts; null when that is not known. */
+  reset_at: time.nullable(),
+})
+export type Turn = z.infer<typeof turnSchema>
+
+/** What an engine said when it held that nothing should change (spec/coder-session.md 7.1): a nomination, no decision. */
+export const nominationSchema = findingSchema.pick({ kind: true, summary: true, evidence: true })
+
+/** What engines said they used. A member that no engine told is null and never 0; `complete` says that none was left out. */
+export const usageSchema = z.strictObject({
+  input_tokens: z.number().nullable(),
+  output_tokens: z.number().nullable(),
+  cost_usd: z.number().nullable(),
+  complete: z.boolean(),
+})
+export type Usage = z.infer<typeof usageSchema>
+/** What is known of usage where nobody told any. */
+export const unknownUsage: Usage = {
+  input_tokens: null,
+  output_tokens: null,
+  cost_usd: null,
+  complete: false,
+}
+
+/** What a running engine asks a person (spec/coder-session.md 4.4); at most one waits at a time. */
+export const questionSchema = z.strictObject({
+  request_id: idSchema('req'),
+  prompt: z.string(),
+  asked_at: time,
+  deadline_at: time,
+  /** `withdrawn`: its engine ended before it was answered. */
+  status: z.enum(['pending', 'answered', 'expired', 'withdrawn']),
+  answer: z.string().nullable(),
+  answered_by: z.string().nullable(),
+})
+
+export const gateKindSchema = z.enum(['contract', 'approval', 'preflight', 'validate'])
 
 /** One question that waits for a person, with its one decision. */
 export const gateSchema = z.strictObject({
   id: idSchema('gate'),
-  kind: z.enum(['contract', 'approval']),
+  kind: gateKindSchema,
   label: z.string(),
+  /** Why it is asked, for the person who answers. */
+  context: z.string().default(''),
+  /** What led here: the ordinary road, red checks, or a run that can't go on. */
+  cause: z.enum(['road', 'red', 'interrupted']).default('road'),
+  /** The session's mode would have asked nobody here. */
+  unexpected: z.boolean().default(false),
   opened_at: time,
   deadline_at: time,
 })
 
-/** The part of a session that the journal's records fold to, byte for byte (DESIGN 3, invariant 3). */
+/** Shipping that was authorised at the start, by whom, and whether a person's answer at a review has taken its place. */
+export const yesShipSchema = z.strictObject({ by: z.string(), void: z.boolean() })
+
+/**
+ * The part of a session that the journal's records fold to, byte for byte (DESIGN 3, invariant 3). Members that came
+ * later have a default, so that what was written before them can be read.
+ */
 export const documentSchema = z.strictObject({
   id: idSchema('ses'),
   team: z.string(),
@@ -77,6 +153,10 @@ export const documentSchema = z.strictObject({
   requested_base: z.string().nullable(),
   base: sha.nullable(),
   start_commit: sha.nullable(),
+  /** The tree of `start_commit`: whether anything changed is judged against it. */
+  start_tree: sha.nullable().default(null),
+  /** The session whose unfinished work or delivered commit this one goes on from. */
+  resumed_from: idSchema('ses').nullable().default(null),
   requested_engine: z.string(),
   engine: z.string(),
   engine_ran: z.string().nullable(),
@@ -85,6 +165,14 @@ export const documentSchema = z.strictObject({
   step: stepSchema,
   stage: stageSchema,
   mode: z.enum(['supervise', 'auto']),
+  /** The last stage to run; null to go to the end. */
+  until: stageSchema.nullable().default(null),
+  /** Halted on purpose at the end of a stage; no failure, and no execution runs. */
+  stopped: z.boolean().default(false),
+  stop_reason: z.string().nullable().default(null),
+  /** The step that a stopped session goes on with. */
+  resume_at: stepSchema.nullable().default(null),
+  yes_ship: yesShipSchema.nullable().default(null),
   verify: z.enum(['clean', 'worktree']),
   contract: contractSchema.nullable(),
   contract_hash: z.string().nullable(),
@@ -105,12 +193,26 @@ export const documentSchema = z.strictObject({
   iteration_open: z.boolean(),
   repair_invokes: z.number().int().nullable(),
   transient_retries: z.number().int().nullable(),
+  /** Runs that were made anew because their process had died, since a person last set the work going. */
+  retries_used: z.number().int().default(0),
   max_wall_secs: z.number().int(),
   deadline_at: time.nullable(),
+  budget_usd: z.number().nullable().default(null),
   consecutive_failures: z.number().int(),
   infra_failures: z.number().int(),
   preflight_retries: z.number().int(),
   checkpoint_resumes: z.number().int(),
+  /** Validate failures of the whole session; nothing resets it. */
+  total_failures: z.number().int().default(0),
+  last_turn: turnSchema.nullable().default(null),
+  nomination: nominationSchema.nullable().default(null),
+  /** The mutation ledger (spec/coder-session.md 7.3): once an engine has written to a file, it stays true. */
+  mutated: z.boolean().default(true),
+  /** Names of the checks that a person let through red; only for the work that they saw. */
+  accepted_red: z.array(z.string()).default([]),
+  /** The rate limit that the session waits for, with nothing running and the run's clock standing still. */
+  rate_limit: z.strictObject({ reset_at: time, since: time }).nullable().default(null),
+  question: questionSchema.nullable().default(null),
   checkpoint: checkpointSchema.nullable(),
   gate: gateSchema.nullable(),
   review_identity: reviewIdentitySchema.nullable(),
@@ -124,7 +226,15 @@ export const documentSchema = z.strictObject({
   result_delivery: z.string().nullable(),
   delivery_problem: z.string().nullable(),
   steering_messages: z.array(z.string()),
-  cost_usd: z.number().nullable(),
+  /** How many of the first of them an engine has been given. */
+  guidance_applied: z.number().int().default(0),
+  usage: usageSchema.prefault(unknownUsage),
+  keep_workspace_on_failure: z.boolean().default(false),
+  keep_workspace_on_cancel: z.boolean().default(false),
+  /** The last checkpoint outlives the session, for another to go on from. */
+  retained_work: z.boolean().default(false),
+  /** The open review was shown to be unchanged after the service had to take the session up again. */
+  review_restored: z.boolean().default(false),
   labels: z.record(z.string(), z.string()),
   requested_by: z.string(),
   decided_by: z.string().nullable(),

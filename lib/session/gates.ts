@@ -1,27 +1,85 @@
+import { GatehouseError } from '../errors.ts'
 import { newId } from '../ids.ts'
+import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
-import type { Document } from './document.ts'
+import type { Document, Gate } from './document.ts'
+import type { SessionItem } from './item.ts'
+import { isTerminal } from './states.ts'
 
-/** What a session needs from a person; exactly what a decision call would accept now (one function, one truth). */
-export type NeedsYou = { kind: 'contract' | 'approval'; label: string; gate_id: string } | null
+/** What a session needs from a person; exactly what a call would accept now (one function, one truth). */
+export type NeedsYou =
+  | { kind: Gate['kind']; label: string; gate_id: string; context: string }
+  | { kind: 'question'; label: string; request_id: string; context: string }
+  | null
 
-export const needsYou = (document: Document): NeedsYou =>
-  document.gate && { kind: document.gate.kind, label: document.gate.label, gate_id: document.gate.id }
+export const needsYou = ({ gate, question }: Document): NeedsYou => {
+  if (gate) return { kind: gate.kind, label: gate.label, gate_id: gate.id, context: gate.context }
+  if (question?.status !== 'pending') return null
+  const { request_id, prompt } = question
+  return { kind: 'question', label: 'Answer the engine’s question', request_id, context: shown(prompt) }
+}
 
-const labels = {
+const labels: Record<Gate['kind'], string> = {
   contract: 'Confirm or revise the contract',
   approval: 'Review what would be delivered',
-} as const
+  preflight: 'Decide on a session that could not start',
+  validate: 'Decide on work that does not get through',
+}
+
+/** Text for a person at a gate: no control characters, and no more than fits a notification (spec/workflow-state.md C.8). */
+export const shown = (text: string): string => {
+  const plain = text.replaceAll(/\p{Cc}/gu, ' ')
+  const characters = [...plain]
+  if (characters.length <= limits.gateContext) return plain
+  return `${characters.slice(0, limits.gateContext - 1).join('')}…`
+}
 
 /** The fact that opens a gate; its id binds the one answer, so an old answer can't reach a later gate. */
-export const openGate = (kind: 'contract' | 'approval', now: number): Fact => ({
+export const openGate = (
+  kind: Gate['kind'],
+  now: number,
+  why: { context?: string; cause?: Gate['cause']; unexpected?: boolean } = {},
+): Fact => ({
   type: 'gate_opened',
   data: {
     id: newId('gate'),
     kind,
     label: labels[kind],
+    context: shown(why.context ?? ''),
+    cause: why.cause ?? 'road',
+    unexpected: why.unexpected ?? false,
     opened_at: new Date(now).toISOString(),
     deadline_at: new Date(now + limits.gateMs).toISOString(),
   },
 })
+
+type GateAction = Extract<Fact, { type: 'gate_resolved' }>['data']['action']
+
+/** The fact that a gate was decided; none where no gate is open. */
+export const resolveGate = (
+  gate: Gate | null,
+  action: GateAction,
+  actor: Actor,
+  comment: string | null = null,
+): Fact[] =>
+  gate ? [{ type: 'gate_resolved', data: { gate_id: gate.id, action, by: actor.id, comment } }] : []
+
+/** Whether a session is past the decision of a kind, so that a late caller is told so and not that it is too early. */
+const isPast = (
+  { state, deadline_at, contract_hash, review_identity }: Document,
+  kind: 'contract' | 'approval',
+) => {
+  if (isTerminal(state)) return true
+  if (kind === 'approval') return review_identity !== null
+  return state === 'contract_confirmed' || (contract_hash !== null && deadline_at !== null)
+}
+
+/** The open gate of the wanted kind. Throws `already_decided` when the session is past it, `illegal_transition` before it. */
+export const requireGate = ({ document }: SessionItem, kind: 'contract' | 'approval'): Gate => {
+  if (document.gate?.kind === kind) return document.gate
+  throw new GatehouseError(
+    isPast(document, kind) ? 'already_decided' : 'illegal_transition',
+    `session ${document.id} waits for no ${kind} decision: it is ${document.state} at step ${document.step}`,
+  )
+}

@@ -3,11 +3,13 @@ import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import { advance } from './advance.ts'
-import { confirmAutomatically } from './decisions.ts'
-import { fail } from './fail.ts'
+import { startClock } from './clock.ts'
+import { confirmAutomatically } from './contract-decisions.ts'
+import { budgetExhausted, fail } from './fail.ts'
 import type { Change, SessionItem } from './item.ts'
-import { mayIterate, rule } from './policy.ts'
-import { isGateStep, type Step } from './states.ts'
+import { mayIterate } from './policy.ts'
+import { approveByItself } from './review-decisions.ts'
+import type { Step } from './states.ts'
 
 const actor = (step: Step): Actor => ({ kind: 'system', id: step })
 
@@ -32,10 +34,9 @@ export const dispatch = (
   const exhausted = opens ? mayIterate(document, now) : null
   if (exhausted) {
     const parked = { ...item, runtime: { ...runtime, task: { step, token } } }
-    return {
-      change: fail(parked, 'system', actor(step), { failure_kind: 'budget_exhausted', error: exhausted }),
-      launch: null,
-    }
+    const failure = { failure_kind: 'budget_exhausted', error: exhausted } as const
+    const budget = budgetExhausted(document, exhausted, now)
+    return { change: fail(parked, 'system', actor(step), failure, [budget]), launch: null }
   }
   const facts: Fact[] = opens
     ? [{ type: 'iteration_started', data: { n: document.iterations + 1, max: document.max_iterations } }]
@@ -54,11 +55,17 @@ export const dispatch = (
   }
 }
 
-/** Parks a gate on its token, or goes through it where the mode needs nobody. */
+/** Parks a gate or a wait on its token, or goes through a gate where nobody is needed. */
 export const enterGate = (item: SessionItem, step: Step, token: string): Change => {
   const parked = { ...item, runtime: { ...item.runtime, task: { step, token } } }
   if (step === 'Confirm' && !item.document.gate) return confirmAutomatically(parked)
-  return { actor: actor(step), facts: [], runtime: { task: { step, token } } }
+  const approved = step === 'Review' ? approveByItself(parked) : null
+  if (approved) return approved
+  const { compute } = item.runtime
+  const leaving =
+    compute && compute.status !== 'stopped' ? { ...compute, status: 'stopping' as const } : compute
+  // Nothing runs while something else is waited for; a command that comes a moment later launches another worker.
+  return { actor: actor(step), facts: [], runtime: { task: { step, token }, compute: leaving } }
 }
 
 /** Plan: an external command plans for itself, so this only starts the run's one clock (spec/coder-session.md 8). */
@@ -68,41 +75,28 @@ export const plan = (item: SessionItem, now: number): Change =>
     by: 'system',
     actor: actor('Plan'),
     note: '',
-    facts: [
-      {
-        type: 'run_started',
-        data: { deadline_at: new Date(now + item.document.max_wall_secs * 1000).toISOString() },
-      },
-    ],
+    facts: [startClock(item.document, now)],
   })
 
-export const decide = (item: SessionItem, now: number): { change: Change; note: string } => {
-  const ruling = rule(item.document, now)
-  const gating = item.document.last_check_results.filter((result) => result.verdict !== 'captured')
-  const verdict: Fact = {
-    type: 'verdict_reached',
-    data: {
-      green: ruling.kind === 'accept',
-      failed: gating.filter((r) => r.verdict === 'failed' || r.verdict === 'flaky').map((r) => r.name),
-      not_run: gating.filter((r) => r.verdict === 'could_not_run').map((r) => r.name),
-    },
-  }
-  if (ruling.kind === 'fail') {
-    const { failure_kind, error } = ruling
-    return { change: fail(item, 'system', actor('Decide'), { failure_kind, error }, [verdict]), note: error }
-  }
-  const accepted = ruling.kind === 'accept'
-  const note = accepted ? `iteration ${item.document.iterations} green` : ruling.note
-  return {
-    change: advance(item, {
-      trigger: accepted ? 'accepted' : 'repair',
-      by: 'system',
-      actor: actor('Decide'),
-      note,
-      facts: [verdict],
-    }),
-    note,
-  }
+/** A stopped session has nothing running any more; only a person sets it going again. */
+export const rest = (): Change => ({
+  actor: actor('Rest'),
+  facts: [],
+  runtime: { task: null, command: null, resting: true },
+})
+
+/** The end of a rate limit's wait: the run's clock, which stood still meanwhile, goes on with what was left of it. */
+export const liftLimit = (item: SessionItem, now: number): Change => {
+  const { deadline_at: deadline, rate_limit: limit } = item.document
+  const waited = limit ? Math.max(0, now - Date.parse(limit.since)) : 0
+  const deadline_at = deadline && new Date(Date.parse(deadline) + waited).toISOString()
+  return advance(item, {
+    trigger: 'limit_lifted',
+    by: 'system',
+    actor: actor('RateLimit'),
+    note: `waited ${Math.round(waited / 1000)} s`,
+    facts: [{ type: 'rate_limit_lifted', data: { deadline_at } }],
+  })
 }
 
 /** The end of the machine's part: nothing is left running. */
@@ -115,52 +109,4 @@ export const settle = (item: SessionItem): Change => {
     facts: [{ type: 'execution_stopped', data: { at_step: item.document.step } }],
   })
   return { ...change, runtime: { ...change.runtime, settled: true } }
-}
-
-/**
- * A step failed outside the work itself: its worker was lost, it timed out, or its handler threw. The step is run
- * again from the last checkpoint until the ceiling of infrastructure faults (spec/workflow-state.md C.3).
- */
-export const recover = (item: SessionItem, fault: { step: Step; error: string; cause: string }): Change => {
-  const { document, runtime } = item
-  const count = document.infra_failures + 1
-  const detail = `${fault.error}: ${fault.cause}`.slice(0, 500)
-  const facts: Fact[] = [
-    { type: 'infrastructure_fault', data: { step: fault.step, cause: fault.error, detail, count } },
-  ]
-  if (isGateStep(document.step) && fault.error === 'States.Timeout') {
-    return fail(
-      item,
-      'system',
-      actor(fault.step),
-      { failure_kind: 'stalled', error: 'nobody answered before the gate’s deadline' },
-      facts,
-    )
-  }
-  if (count >= limits.infraFailures) {
-    return fail(
-      item,
-      'system',
-      actor(fault.step),
-      { failure_kind: 'infrastructure', error: `${count} faults, the last at ${fault.step}: ${detail}` },
-      facts,
-    )
-  }
-  const change = advance(item, {
-    trigger: 'recovered',
-    by: 'system',
-    actor: actor(fault.step),
-    note: detail,
-    facts,
-  })
-  const { compute } = runtime
-  return {
-    ...change,
-    runtime: {
-      ...change.runtime,
-      // The machine has left the step whose token this was.
-      answers: runtime.answers,
-      compute: compute && compute.status !== 'stopped' ? { ...compute, status: 'stopping' } : compute,
-    },
-  }
 }

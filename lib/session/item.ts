@@ -2,20 +2,29 @@ import { z } from 'zod'
 import { type Actor, chain, emptyHead, type Head, headSchema, toLine, wellFormed } from '../journal/entry.ts'
 import { type Fact, isRecord } from '../journal/facts.ts'
 import { foldRecord } from '../journal/fold.ts'
+import { limits } from '../limits.ts'
 import { type Document, documentSchema } from './document.ts'
-import { stepSchema } from './states.ts'
+import { stepSchema, steps } from './states.ts'
 
 const time = z.iso.datetime({ precision: 3 })
 
-/** What the machine is told when a parked step ends; its JSON is the step's output in the console. */
-export const taskOutputSchema = z.strictObject({ next: z.string(), note: z.string() })
+/**
+ * What the machine is told when a step ends; its JSON is the step's output in the console. `wait` is how many seconds
+ * the next step may wait, where that is a wait.
+ */
+export const stepOutputSchema = z.strictObject({
+  next: z.string(),
+  note: z.string(),
+  wait: z.number().int().min(0).default(1),
+})
+export type StepOutput = z.infer<typeof stepOutputSchema>
 
 /** The last sequence of the write that an answer belongs to; null until that write is made. */
 const sequence = z.number().int().nullable()
 
 /** An answer that a parked step still has to get; it stays here until Step Functions has taken it. */
 export const taskAnswerSchema = z.discriminatedUnion('ok', [
-  z.strictObject({ ok: z.literal(true), sequence, token: z.string(), output: taskOutputSchema }),
+  z.strictObject({ ok: z.literal(true), sequence, token: z.string(), output: stepOutputSchema }),
   z.strictObject({ ok: z.literal(false), sequence, token: z.string(), error: z.string(), cause: z.string() }),
 ])
 export type TaskAnswer = z.infer<typeof taskAnswerSchema>
@@ -47,6 +56,10 @@ export const runtimeSchema = z.strictObject({
   /** When a waiting session asked for a slot; its place in the queue. */
   queued_at: time.nullable(),
   settled: z.boolean(),
+  /** A stopped session's worker, slot and execution are gone; only a person sets it going again. */
+  resting: z.boolean().default(false),
+  /** When the fault was met that Recover dealt with last; a repeat of the same is recognised by it. */
+  last_recovery: z.string().nullable().default(null),
   /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
   looked_at: time,
 })
@@ -94,6 +107,8 @@ const freshRuntime = (time: string): Runtime => ({
   answers: [],
   queued_at: null,
   settled: false,
+  resting: false,
+  last_recovery: null,
   looked_at: time,
 })
 
@@ -187,6 +202,21 @@ export const changeItem = (item: SessionItem, change: Change, time: string): Ses
 /** How long after the last look something half-done, work, a queue and a gate are looked at again. */
 const lookAfterMs = { halfDone: 30_000, work: 60_000, queue: 300_000, gate: 3_600_000 } as const
 
+/** Times at which something about a live session expires. */
+const deadlines = ({ gate, question, rate_limit: limit }: Document): string[] => [
+  ...(gate ? [gate.deadline_at] : []),
+  ...(question?.status === 'pending' ? [question.deadline_at] : []),
+  ...(limit ? [limit.reset_at] : []),
+]
+
+const isSlow = (document: Document) => document.gate !== null || steps[document.step].kind === 'wait'
+
+/** When a finished session may be removed; one with retained work stays. */
+const removableAt = (document: Document): string[] =>
+  document.retained_work
+    ? []
+    : [new Date(Date.parse(document.updated_at) + limits.retention.days * 86_400_000).toISOString()]
+
 /**
  * When the sweep has to look at a session next; null once nothing about it can be left half-done. Counted from the last
  * look and not from the last write: a worker that keeps its lease alive must not keep the sweep away.
@@ -195,9 +225,12 @@ export const dueAt = ({ document, runtime, outbox }: SessionItem): string | null
   const after = (ms: number) => new Date(Date.parse(runtime.looked_at) + ms).toISOString()
   const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending
   const due = isHalfDone ? [after(lookAfterMs.halfDone)] : []
-  if (runtime.settled) return due[0] ?? null
-  if (document.gate) due.push(document.gate.deadline_at, after(lookAfterMs.gate))
-  else if (document.step === 'Admit' && runtime.queued_at !== null) due.push(after(lookAfterMs.queue))
-  else due.push(after(lookAfterMs.work))
+  if (runtime.settled) due.push(...removableAt(document))
+  else if (!runtime.resting) {
+    due.push(...deadlines(document))
+    if (isSlow(document)) due.push(after(lookAfterMs.gate))
+    else if (document.step === 'Admit' && runtime.queued_at !== null) due.push(after(lookAfterMs.queue))
+    else due.push(after(lookAfterMs.work))
+  }
   return due.toSorted()[0] ?? null
 }

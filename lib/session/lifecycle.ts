@@ -1,5 +1,15 @@
 import type { Role } from '../team/roles.ts'
-import { isTerminal, type State, type Step, stateSchema } from './states.ts'
+import {
+  isLaterStage,
+  isTerminal,
+  type Stage,
+  type State,
+  type Step,
+  stageAt,
+  stageSchema,
+  stateSchema,
+  steps,
+} from './states.ts'
 
 /** Who may pull a trigger: a person of at least this role, a worker under its lease, or a step of the machine. */
 export type By = Extract<Role, 'operator' | 'approver'> | 'worker' | 'system'
@@ -12,9 +22,11 @@ export type Transition = {
   /** The state after it; `same` where only the step moves. */
   to: State | 'same'
   by: readonly By[]
-  /** The step that the machine takes next; `same` to run the step once more. */
-  next: Step | 'same'
+  /** The step that the machine takes next; `same` to run the step once more, `held` for the one held back by `until`. */
+  next: Step | 'same' | 'held'
   guard?: string
+  /** It leads on to a later stage only to look at what is there; it is no transition for the counters. */
+  interrupts?: true
 }
 
 const live: readonly State[] = stateSchema.options.filter((state) => !isTerminal(state))
@@ -41,6 +53,42 @@ export const lifecycle = [
     to: 'same',
     by: ['worker'],
     next: 'Prepare',
+  },
+  {
+    trigger: 'preflight_gated',
+    at: 'Preflight',
+    from: ['created'],
+    to: 'same',
+    by: ['worker'],
+    next: 'PreflightGate',
+    guard: 'something is missing, with preflight retries left',
+  },
+  {
+    trigger: 'preflight_waived',
+    at: 'PreflightGate',
+    from: ['created'],
+    to: 'same',
+    by: ['approver'],
+    next: 'Prepare',
+    guard: 'the gate is the one named',
+  },
+  {
+    trigger: 'preflight_repeated',
+    at: 'PreflightGate',
+    from: ['created'],
+    to: 'same',
+    by: ['approver'],
+    next: 'Preflight',
+    guard: 'the gate is the one named',
+  },
+  {
+    trigger: 'preflight_aborted',
+    at: 'PreflightGate',
+    from: ['created'],
+    to: 'abandoned',
+    by: ['approver'],
+    next: 'Settle',
+    guard: 'the gate is the one named',
   },
   { trigger: 'prepared', at: 'Prepare', from: ['created'], to: 'same', by: ['worker'], next: 'Draft' },
   {
@@ -88,6 +136,26 @@ export const lifecycle = [
   },
   { trigger: 'engine_finished', at: 'Code', from: ['running'], to: 'same', by: ['worker'], next: 'Validate' },
   {
+    trigger: 'engine_interrupted',
+    at: 'Code',
+    from: ['running'],
+    to: 'same',
+    by: ['worker'],
+    next: 'Validate',
+    guard: 'the engine died, was not there or met a limit; what it left is evaluated all the same',
+    interrupts: true,
+  },
+  {
+    trigger: 'resumes_exhausted',
+    at: 'Code',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'ValidateGate',
+    guard: 'this run of the engine was resumed from its checkpoint too often',
+    interrupts: true,
+  },
+  {
     trigger: 'contract_evaluated',
     at: 'Validate',
     from: ['running'],
@@ -102,7 +170,7 @@ export const lifecycle = [
     to: 'same',
     by: ['system'],
     next: 'Verify',
-    guard: 'every check is green',
+    guard: 'every check is green, or the engine holds that nothing should change',
   },
   {
     trigger: 'repair',
@@ -113,6 +181,69 @@ export const lifecycle = [
     next: 'Code',
     guard: 'red, with iterations, repairs and time left',
   },
+  {
+    trigger: 'retried',
+    at: 'Decide',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'Code',
+    guard: 'red, and the engine died or was not there; the same iteration once more',
+  },
+  {
+    trigger: 'rate_limited',
+    at: 'Decide',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'RateLimit',
+    guard: 'red, and the engine met a rate limit whose end is known',
+  },
+  {
+    trigger: 'limit_lifted',
+    at: 'RateLimit',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'Code',
+    guard: 'the reset time has come',
+  },
+  {
+    trigger: 'validate_gated',
+    at: 'Decide',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'ValidateGate',
+    guard: 'red too often, or checks that could not run and no repairs left',
+  },
+  {
+    trigger: 'red_accepted',
+    at: 'ValidateGate',
+    from: ['running'],
+    to: 'same',
+    by: ['approver'],
+    next: 'Verify',
+    guard: 'the gate is the one named; the checks that are red now may be red at review',
+  },
+  {
+    trigger: 'work_repeated',
+    at: 'ValidateGate',
+    from: ['running'],
+    to: 'same',
+    by: ['approver'],
+    next: 'Code',
+    guard: 'the gate is the one named; iterations left',
+  },
+  {
+    trigger: 'validate_aborted',
+    at: 'ValidateGate',
+    from: ['running'],
+    to: 'abandoned',
+    by: ['approver'],
+    next: 'Settle',
+    guard: 'the gate is the one named',
+  },
   { trigger: 'verify_red', at: 'Verify', from: ['running'], to: 'same', by: ['worker'], next: 'Decide' },
   {
     trigger: 'verified',
@@ -121,25 +252,27 @@ export const lifecycle = [
     to: 'needs_approval',
     by: ['worker'],
     next: 'Review',
-    guard: 'green on a clean checkout of the commit to deliver',
+    guard: 'green on a clean checkout of the commit to deliver, but for what a person accepted as red',
   },
   {
     trigger: 'approved',
     at: 'Review',
     from: ['needs_approval'],
     to: 'same',
-    by: ['approver'],
+    by: ['approver', 'system'],
     next: 'Deliver',
-    guard: 'the review is the one named',
+    guard:
+      'the review is the one named; by itself only with yes_ship, a trusted contract, and nobody’s answer before',
   },
   {
     trigger: 'finding_accepted',
     at: 'Review',
     from: ['needs_approval'],
     to: 'reported',
-    by: ['approver'],
+    by: ['approver', 'system'],
     next: 'Settle',
-    guard: 'the review is a finding',
+    guard:
+      'the review is a finding; by itself only in mode auto and if the baseline of a trusted contract proves it',
   },
   {
     trigger: 'changes_requested',
@@ -183,6 +316,23 @@ export const lifecycle = [
     next: 'same',
     guard: 'infrastructure faults below their ceiling',
   },
+  {
+    trigger: 'stopped',
+    at: 'any',
+    from: live,
+    to: 'same',
+    by: ['system'],
+    next: 'Rest',
+    guard: 'the stage that was left is the one named by until',
+  },
+  {
+    trigger: 'resumed',
+    at: 'Rest',
+    from: live,
+    to: 'same',
+    by: ['operator'],
+    next: 'held',
+  },
   { trigger: 'failed', at: 'any', from: live, to: 'failed', by: ['worker', 'system'], next: 'Settle' },
   { trigger: 'cancelled', at: 'any', from: live, to: 'abandoned', by: ['operator'], next: 'Settle' },
   { trigger: 'settled', at: 'Settle', from: ended, to: 'same', by: ['system'], next: 'same' },
@@ -197,16 +347,44 @@ export const transitionOf = (trigger: Trigger): Transition => {
   return row
 }
 
+/** Where a session is, as far as the table is concerned. */
+export type Place = { state: State; step: Step; resume_at: Step | null }
+
 /** What a trigger leads to from where a session is; null where the table has no such move. */
-export const move = (
-  trigger: Trigger,
-  by: By,
-  at: { state: State; step: Step },
-): { to: State; next: Step } | null => {
+export const move = (trigger: Trigger, by: By, at: Place): { to: State; next: Step } | null => {
   const row = transitionOf(trigger)
   const legal = (row.at === 'any' || row.at === at.step) && row.from.includes(at.state) && row.by.includes(by)
   if (!legal) return null
-  return { to: row.to === 'same' ? at.state : row.to, next: row.next === 'same' ? at.step : row.next }
+  const next = row.next === 'same' ? at.step : row.next === 'held' ? at.resume_at : row.next
+  return next === null ? null : { to: row.to === 'same' ? at.state : row.to, next }
+}
+
+/**
+ * Whether a move is a transition in the sense of the counters and of `until` (spec/workflow-state.md C.3, C.6): on to a
+ * later stage. A loop back is none, and neither is the look at what an interrupted engine left.
+ */
+export const isTransition = (trigger: string, from: Stage, next: Step): boolean =>
+  isLaterStage(stageAt(next, from), from) &&
+  !lifecycle.some((row: Transition) => row.trigger === trigger && row.interrupts)
+
+/**
+ * Whether a move goes on from a stage, so that `until` holds it back there (spec/workflow-state.md C.6). The look at what
+ * an interrupted engine left goes on from code only when it comes to Verify: until then the engine may run again.
+ */
+export const goesOnFrom = (stage: Stage, trigger: string, from: Stage, next: Step): boolean =>
+  from === stage ? isTransition(trigger, from, next) : isLaterStage(from, stage) && next === 'Verify'
+
+/** Where `until` can hold a session back: the first step of each later stage, and Verify. */
+const heldSteps = (): Step[] => {
+  const rows: readonly Transition[] = lifecycle
+  const held = rows.filter(
+    ({ trigger, at, next }) =>
+      at !== 'any' &&
+      next !== 'same' &&
+      next !== 'held' &&
+      stageSchema.options.some((stage) => goesOnFrom(stage, trigger, steps[at].stage, next)),
+  )
+  return held.map(({ next }) => next).filter((next) => next !== 'same' && next !== 'held')
 }
 
 /** The steps that can follow a step, in table order; every step but Settle can end in Settle. */
@@ -214,6 +392,8 @@ export const successors = (step: Step): Step[] => {
   const rows: readonly Transition[] = lifecycle
   const nexts = rows
     .filter((row) => row.at === step || (row.at === 'any' && step !== 'Settle'))
-    .map((row) => row.next)
-  return [...new Set(nexts.filter((next) => next !== 'same'))]
+    .flatMap((row) => (row.next === 'held' ? heldSteps() : [row.next]))
+  return [...new Set(nexts.filter((next) => next !== 'same'))].filter(
+    (next) => next !== 'Rest' || step !== 'Rest',
+  )
 }

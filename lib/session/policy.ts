@@ -1,13 +1,18 @@
 import type { CheckResult } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
-import type { Document } from './document.ts'
+import type { Document, Turn } from './document.ts'
+import { isNominated } from './no-change.ts'
 import type { FailureKind } from './states.ts'
 
-/** What follows an evaluation (DESIGN 2, Decide). */
-export type Ruling =
+/** What follows an evaluation (DESIGN 2, Decide), with the layer that decided it and whether it is a counted failure. */
+export type Ruling = { layer: Turn['decided_by_layer']; counted: boolean; reason: string } & (
   | { kind: 'accept' }
-  | { kind: 'repair'; note: string }
-  | { kind: 'fail'; failure_kind: FailureKind; error: string }
+  | { kind: 'repair' }
+  | { kind: 'retry'; retries_used: number; retries_remaining: number; infra_failures: number }
+  | { kind: 'wait'; reset_at: string; infra_failures: number }
+  | { kind: 'ask' }
+  | { kind: 'fail'; failure_kind: FailureKind }
+)
 
 const names = (results: readonly CheckResult[]) => results.map((result) => result.name).join(', ')
 
@@ -15,43 +20,151 @@ const names = (results: readonly CheckResult[]) => results.map((result) => resul
 export const hypotheses = (document: Document): number =>
   1 + (document.repair_invokes ?? limits.repairInvokes.default)
 
-/** Whether the work may be tried once more, and if not, why. Pure. */
+const isOver = (deadline: string | null, now: number) => deadline !== null && now >= Date.parse(deadline)
+
+/** Whether the money is used up, as far as it is known: unknown cost is not zero, and no proof either. */
+const isSpent = ({ budget_usd: budget, usage }: Document) =>
+  budget !== null && usage.cost_usd !== null && usage.cost_usd >= budget
+
+/** Which limit of the run, time or money, is used up, in words; null when none is. */
+const usedUp = (document: Document, now: number): string | null => {
+  if (isOver(document.deadline_at, now)) return 'the time of the run is used up'
+  return isSpent(document) ? `the budget of ${document.budget_usd} USD is used up` : null
+}
+
+/** Which limit keeps the work from being tried once more, in words; null when none does. Pure. */
 export const mayIterate = (document: Document, now: number): string | null => {
-  if (document.deadline_at && now >= Date.parse(document.deadline_at)) return 'the time of the run is used up'
+  const used = usedUp(document, now)
+  if (used !== null) return used
   if (document.iterations >= document.max_iterations)
     return `all ${document.max_iterations} iterations are used`
   return null
 }
 
+/** The gating checks that are not green, but for those that a person let through. */
+export const redResults = (
+  results: readonly CheckResult[],
+  accepted: readonly string[] = [],
+): CheckResult[] =>
+  results.filter(
+    ({ verdict, name }) => verdict !== 'captured' && verdict !== 'passed' && !accepted.includes(name),
+  )
+
+const isGreen = ({ last_check_results: results, accepted_red }: Document): boolean =>
+  results.some(({ verdict }) => verdict !== 'captured') && redResults(results, accepted_red).length === 0
+
+const isJudged = ({ verdict }: CheckResult) => verdict === 'failed' || verdict === 'flaky'
+
+const failed = (
+  failure_kind: FailureKind,
+  reason: string,
+  layer: Turn['decided_by_layer'],
+  counted = false,
+): Ruling => ({
+  kind: 'fail',
+  failure_kind,
+  ...{ reason, layer, counted },
+})
+
+/** Once more with the same iteration: for an engine that died, as often as asked; for one that was not there, as infrastructure. */
+const retried = (document: Document, turn: Turn): Ruling | null => {
+  const most = document.transient_retries ?? limits.transientRetries.default
+  const base = { layer: turn.decided_by_layer, counted: false, reason: turn.reason }
+  if (turn.status === 'resource_killed' || turn.status === 'timed_out') {
+    if (document.retries_used >= most) return null
+    const retries_used = document.retries_used + 1
+    const { infra_failures } = document
+    return { kind: 'retry', ...base, retries_used, retries_remaining: most - retries_used, infra_failures }
+  }
+  const infra_failures = document.infra_failures + 1
+  if (infra_failures >= limits.infraFailures)
+    return failed(
+      'infrastructure',
+      `${infra_failures} faults, the last: ${turn.reason}`,
+      turn.decided_by_layer,
+    )
+  const { retries_used } = document
+  return {
+    kind: 'retry',
+    ...base,
+    retries_used,
+    retries_remaining: limits.infraFailures - 1 - infra_failures,
+    infra_failures,
+  }
+}
+
+/** A limit whose end is known is waited for; one that is not is an engine that was not there (spec/workflow-state.md C.5). */
+const limited = (document: Document, turn: Turn, now: number): Ruling | null => {
+  const { reset_at: reset, decided_by_layer: layer, reason } = turn
+  const infra_failures = document.infra_failures + 1
+  if (
+    infra_failures >= limits.infraFailures ||
+    reset === null ||
+    Date.parse(reset) > now + limits.rateLimitWaitMs
+  )
+    return retried(document, turn)
+  return { kind: 'wait', reset_at: reset, infra_failures, layer, reason, counted: false }
+}
+
+/** What an interrupted turn leads to; null where it is to be judged by its work like any other. */
+const ofTurn = (document: Document, turn: Turn, now: number): Ruling | null => {
+  switch (turn.status) {
+    case 'auth_required':
+      return failed('auth_required', turn.reason, turn.decided_by_layer)
+    case 'over_budget':
+      return failed('budget_exhausted', turn.reason, turn.decided_by_layer)
+    case 'rate_limited':
+    case 'resource_killed':
+    case 'timed_out':
+    case 'agent_unavailable': {
+      const used = usedUp(document, now)
+      if (used !== null) return failed('budget_exhausted', `${used}: ${turn.reason}`, turn.decided_by_layer)
+      return turn.status === 'rate_limited' ? limited(document, turn, now) : retried(document, turn)
+    }
+    case 'success':
+    case 'failed':
+    case 'unknown':
+      return null
+  }
+}
+
+/** What red checks lead to, by the counters of spec/workflow-state.md C.3 and the limits of the run. */
+const ofRed = (document: Document, red: readonly CheckResult[], now: number): Ruling => {
+  const counted = red.some(isJudged)
+  const more = counted ? 1 : 0
+  const told = `iteration ${document.iterations} red: ${names(red)}`
+  const base = { layer: 0 as const, counted, reason: told }
+  const exhausted = mayIterate(document, now)
+  if (exhausted !== null) {
+    if (usedUp(document, now) !== null)
+      return failed('budget_exhausted', `${exhausted}; red: ${names(red)}`, 0, counted)
+    return counted
+      ? failed('error', `contract not met after ${document.iterations} iterations: ${names(red)}`, 0, counted)
+      : failed('infrastructure', `checks could not run: ${names(red)}`, 0)
+  }
+  const ceiling =
+    document.consecutive_failures + more >= limits.consecutiveFailures ||
+    document.total_failures + more >= limits.totalFailures
+  if (counted && ceiling) return { kind: 'ask', ...base }
+  if (document.iterations - document.round_started_at < hypotheses(document))
+    return { kind: 'repair', ...base }
+  return counted
+    ? failed('error', `contract not met after ${document.iterations} iterations: ${names(red)}`, 0, counted)
+    : { kind: 'ask', ...base, reason: `checks could not run: ${names(red)}` }
+}
+
 /**
  * Rules on the last evaluation. Green only by observed passes; a red contract is an `error` only where a check judged
- * the work: checks that could not run are infrastructure, and one that the session's clock starved is the budget.
+ * the work: checks that could not run are nobody's failure, and one that the session's clock starved is the budget.
  */
 export const rule = (document: Document, now: number): Ruling => {
-  const gating = document.last_check_results.filter((result) => result.verdict !== 'captured')
-  const red = gating.filter((result) => result.verdict !== 'passed')
-  if (gating.length > 0 && red.length === 0) return { kind: 'accept' }
-  if (red.some((result) => result.deadline_clamped || result.reason === 'deadline')) {
-    return {
-      kind: 'fail',
-      failure_kind: 'budget_exhausted',
-      error: `the run’s time ended while checking: ${names(red)}`,
-    }
-  }
-  const exhausted = mayIterate(document, now)
-  const used = document.iterations - document.round_started_at
-  if (!exhausted && used < hypotheses(document)) {
-    return { kind: 'repair', note: `iteration ${document.iterations} red: ${names(red)}` }
-  }
-  if (exhausted && document.deadline_at && now >= Date.parse(document.deadline_at)) {
-    return { kind: 'fail', failure_kind: 'budget_exhausted', error: `${exhausted}; red: ${names(red)}` }
-  }
-  const judged = red.some((result) => result.verdict === 'failed' || result.verdict === 'flaky')
-  return judged
-    ? {
-        kind: 'fail',
-        failure_kind: 'error',
-        error: `contract not met after ${document.iterations} iterations: ${names(red)}`,
-      }
-    : { kind: 'fail', failure_kind: 'infrastructure', error: `checks could not run: ${names(red)}` }
+  if (isGreen(document))
+    return { kind: 'accept', layer: 0, counted: false, reason: `iteration ${document.iterations} green` }
+  if (isNominated(document))
+    return { kind: 'accept', layer: 1, counted: false, reason: 'the engine holds that nothing should change' }
+  const red = redResults(document.last_check_results, document.accepted_red)
+  if (red.some((result) => result.deadline_clamped || result.reason === 'deadline'))
+    return failed('budget_exhausted', `the run’s time ended while checking: ${names(red)}`, 0)
+  const turn = document.last_turn
+  return (turn && ofTurn(document, turn, now)) ?? ofRed(document, red, now)
 }

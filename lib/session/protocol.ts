@@ -1,10 +1,19 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { engineStatusSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
 import { eventFactSchema } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
-import { checkpointSchema, documentSchema, engineRunSchema, findingSchema, statSchema } from './document.ts'
+import {
+  checkpointSchema,
+  documentSchema,
+  engineRunSchema,
+  nominationSchema,
+  questionSchema,
+  statSchema,
+  usageSchema,
+} from './document.ts'
 import { failureKindSchema, type StepOfKind, stepSchema } from './states.ts'
 
 /** The worker protocol (API.md): every body carries the session's lease epoch; an older one is refused as superseded. */
@@ -52,9 +61,17 @@ export const commandSchema = z.strictObject({
     checkpoint: true,
     steering_messages: true,
     created_at: true,
+    start_tree: true,
     review_identity: true,
     delivery: true,
+    accepted_red: true,
+    nomination: true,
+    mutated: true,
+    keep_workspace_on_cancel: true,
+    resumed_from: true,
   }),
+  /** What the engine may still cost; null when there is no budget. */
+  budget_left_usd: z.number().nullable(),
   allow_local_repositories: z.boolean(),
   /** The last evaluation with its outputs, for a repair. */
   failing: results,
@@ -122,6 +139,22 @@ export const reviewBodySchema = z.strictObject({
 })
 export type ReviewBody = z.infer<typeof reviewBodySchema>
 
+/** A question of the running engine; a repeat with the same id asks nothing anew. */
+export const questionRequestSchema = z.strictObject({
+  epoch,
+  request_id: idSchema('req'),
+  prompt: z.string().min(1).max(limits.question),
+})
+/** The answer to GET /worker/v1/question: what has become of the question that was asked. */
+export const questionAnswerSchema = questionSchema.pick({ status: true, answer: true, deadline_at: true })
+export type QuestionAnswer = z.infer<typeof questionAnswerSchema>
+
+/** All guidance that the session has accepted, in order. */
+export const guidanceSchema = z.strictObject({ messages: z.array(z.string()) })
+
+/** Work that a worker saved on its way out, after its session had ended. */
+export const retainRequestSchema = z.strictObject({ epoch, checkpoint: checkpointSchema })
+
 const failed = z.strictObject({
   outcome: z.literal('failed'),
   failure_kind: failureKindSchema,
@@ -138,7 +171,12 @@ const done = <Step extends StepOfKind<'worker'>, Shape extends z.ZodRawShape>(st
 export const resultSchema = z.discriminatedUnion('outcome', [
   failed,
   fault,
-  done('Preflight', {}),
+  done('Preflight', {
+    /** What is missing; none when the session can start. */
+    problems: z
+      .array(z.strictObject({ failure_kind: failureKindSchema, detail: z.string().max(limits.reason) }))
+      .max(limits.namedPaths),
+  }),
   done('Prepare', { base: sha, start_commit: sha, tree: sha }),
   done('Draft', {
     contract: contractSchema,
@@ -147,7 +185,22 @@ export const resultSchema = z.discriminatedUnion('outcome', [
     warnings: z.array(z.string()).max(64),
   }),
   done('Baseline', { results, captures: capturesSchema }),
-  done('Code', { ...engineRunSchema.shape, checkpoint: checkpointSchema }),
+  done('Code', {
+    ...engineRunSchema.shape,
+    checkpoint: checkpointSchema,
+    /** What the engine reported of its own turn, through its tools. */
+    report: z
+      .strictObject({
+        status: engineStatusSchema,
+        reason: z.string().max(limits.reason),
+        reset_at: z.iso.datetime({ precision: 3 }).nullable(),
+      })
+      .nullable(),
+    nomination: nominationSchema.nullable(),
+    usage: usageSchema,
+    /** How many of the session's first steering messages the engine has been given by now. */
+    guidance_applied: z.number().int().min(0),
+  }),
   done('Validate', { results, tree_edited: z.boolean() }),
   done('Verify', {
     results,
@@ -162,7 +215,7 @@ export const resultSchema = z.discriminatedUnion('outcome', [
         stat: statSchema,
         patch_full_bytes: z.number().int(),
         body_artifact: z.string(),
-        finding: findingSchema.pick({ kind: true, summary: true, evidence: true }).nullable(),
+        finding: nominationSchema.nullable(),
         checkpoint: checkpointSchema,
       })
       .nullable(),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { contractSchema } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
+import { stageSchema } from './states.ts'
 
 const bytesAtMost = (max: number) => (text: string) => Buffer.byteLength(text) <= max
 
@@ -23,40 +24,67 @@ export const labelsSchema = z
     error: `has to hold at most ${limits.labels} labels`,
   })
 
+/** What a request may say beside the repository and the intent. */
+const options = {
+  engine: z.string().min(1).max(128),
+  engine_command: engineCommandSchema.nullable(),
+  contract: contractSchema.nullable(),
+  verify: z.enum(['clean', 'worktree']),
+  mode: z.enum(['supervise', 'auto']),
+  until: stageSchema.nullable(),
+  yes_ship: z.boolean(),
+  model: z.string().min(1).max(128).nullable(),
+  max_iterations: z.number().int().min(1).max(limits.iterations.max),
+  max_wall_secs: z.number().int().min(1).max(limits.wallSecs.max),
+  budget_usd: z.number().positive().nullable(),
+  repair_invokes: z.number().int().min(0).max(limits.repairInvokes.max).nullable(),
+  transient_retries: z.number().int().min(0).max(limits.transientRetries.max).nullable(),
+  delivery: z.strictObject({
+    kind: z.enum(['branch', 'pull_request', 'patch', 'project_main']).default('branch'),
+    branch: z.string().min(1).max(200).nullable().default(null),
+    title: z.string().min(1).max(256).nullable().default(null),
+  }),
+  keep_workspace_on_failure: z.boolean(),
+  keep_workspace_on_cancel: z.boolean(),
+  distributed: z.boolean(),
+  workers: z.array(z.string()).max(64),
+  browser: z.boolean(),
+  constraints: z.array(z.string().min(1).max(1024)).max(32),
+  labels: labelsSchema,
+}
+
 /** The body of POST /v1/sessions (API.md, StartSession); only `repo` and `intent` are required. */
 export const startSessionSchema = z.strictObject({
   repo: z.string().min(1).max(4096),
   intent: intentSchema,
   base: z.string().min(1).max(1024).nullable().default(null),
-  engine: z.string().min(1).max(128).default('auto'),
-  engine_command: engineCommandSchema.nullable().default(null),
-  contract: contractSchema.nullable().default(null),
-  verify: z.enum(['clean', 'worktree']).default('clean'),
-  mode: z.enum(['supervise', 'auto']).default('supervise'),
-  until: z.enum(['define', 'plan', 'code', 'validate', 'ship']).nullable().default(null),
-  yes_ship: z.boolean().default(false),
-  model: z.string().min(1).max(128).nullable().default(null),
-  max_iterations: z.number().int().min(1).max(limits.iterations.max).default(limits.iterations.default),
-  max_wall_secs: z.number().int().min(1).max(limits.wallSecs.max).default(limits.wallSecs.default),
-  budget_usd: z.number().positive().nullable().default(null),
-  repair_invokes: z.number().int().min(0).max(limits.repairInvokes.max).nullable().default(null),
-  transient_retries: z.number().int().min(0).max(limits.transientRetries.max).nullable().default(null),
-  delivery: z
-    .strictObject({
-      kind: z.enum(['branch', 'pull_request', 'patch', 'project_main']).default('branch'),
-      branch: z.string().min(1).max(200).nullable().default(null),
-      title: z.string().min(1).max(256).nullable().default(null),
-    })
-    .prefault({}),
-  keep_workspace_on_failure: z.boolean().default(false),
-  keep_workspace_on_cancel: z.boolean().default(false),
-  distributed: z.boolean().default(false),
-  workers: z.array(z.string()).max(64).default([]),
-  browser: z.boolean().default(false),
-  constraints: z.array(z.string().min(1).max(1024)).max(32).default([]),
-  labels: labelsSchema.default({}),
+  engine: options.engine.default('auto'),
+  engine_command: options.engine_command.default(null),
+  contract: options.contract.default(null),
+  verify: options.verify.default('clean'),
+  mode: options.mode.default('supervise'),
+  until: options.until.default(null),
+  yes_ship: options.yes_ship.default(false),
+  model: options.model.default(null),
+  max_iterations: options.max_iterations.default(limits.iterations.default),
+  max_wall_secs: options.max_wall_secs.default(limits.wallSecs.default),
+  budget_usd: options.budget_usd.default(null),
+  repair_invokes: options.repair_invokes.default(null),
+  transient_retries: options.transient_retries.default(null),
+  delivery: options.delivery.prefault({}),
+  keep_workspace_on_failure: options.keep_workspace_on_failure.default(false),
+  keep_workspace_on_cancel: options.keep_workspace_on_cancel.default(false),
+  distributed: options.distributed.default(false),
+  workers: options.workers.default([]),
+  browser: options.browser.default(false),
+  constraints: options.constraints.default([]),
+  labels: options.labels.default({}),
 })
 export type StartSession = z.infer<typeof startSessionSchema>
+
+/** The body of POST /v1/sessions/{id}/continue: a new intent, and what is to differ from the session before. */
+export const continueSessionSchema = z.strictObject(options).partial().extend({ intent: intentSchema })
+export type ContinueSession = z.infer<typeof continueSessionSchema>
 
 /**
  * What a request asks for that this version does not do, in words; empty when all of it is there. Such a request is
@@ -64,14 +92,8 @@ export type StartSession = z.infer<typeof startSessionSchema>
  */
 export const unavailableOptions = (start: StartSession): { path: string; message: string }[] => {
   const refusals: [boolean, string, string][] = [
-    [start.until !== null, 'until', 'stopping at a stage is not available yet'],
-    [start.yes_ship, 'yes_ship', 'pre-authorised shipping is not available yet; approve the review instead'],
+    [start.until === 'ship', 'until', 'ship is the last stage: leave until out to run to the end'],
     [start.model !== null, 'model', 'engine external:command chooses no model'],
-    [
-      start.budget_usd !== null,
-      'budget_usd',
-      'the cost of external:command is unknown, so a budget could not be kept',
-    ],
     [start.delivery.kind !== 'branch', 'delivery.kind', 'only branch is available'],
     [
       start.delivery.branch !== null,
@@ -82,16 +104,6 @@ export const unavailableOptions = (start: StartSession): { path: string; message
       start.delivery.title !== null,
       'delivery.title',
       'a title belongs to a pull request, which is not available yet',
-    ],
-    [
-      start.keep_workspace_on_failure,
-      'keep_workspace_on_failure',
-      'continuing retained work is not available yet',
-    ],
-    [
-      start.keep_workspace_on_cancel,
-      'keep_workspace_on_cancel',
-      'continuing retained work is not available yet',
     ],
     [start.distributed, 'distributed', 'only engine foreman distributes work'],
     [start.workers.length > 0, 'workers', 'only engine foreman distributes work'],

@@ -28,13 +28,14 @@ export const isTerminal = (state: State): boolean => terminal.has(state)
 export const stageSchema = z.enum(['define', 'plan', 'code', 'validate', 'ship'])
 export type Stage = z.infer<typeof stageSchema>
 
-/** Who runs a step: our own handler, a worker, a person at a gate, or the queue for a team's slots. */
-export type StepKind = 'handler' | 'worker' | 'gate' | 'admission'
+/** Who runs a step: our own handler, a worker, a person at a gate, the queue for a team's slots, or the clock. */
+export type StepKind = 'handler' | 'worker' | 'gate' | 'admission' | 'wait'
 
 /** The machine's steps in the order in which a person reads them. */
 export const stepSchema = z.enum([
   'Admit',
   'Preflight',
+  'PreflightGate',
   'Prepare',
   'Draft',
   'Baseline',
@@ -43,9 +44,12 @@ export const stepSchema = z.enum([
   'Code',
   'Validate',
   'Decide',
+  'RateLimit',
+  'ValidateGate',
   'Verify',
   'Review',
   'Deliver',
+  'Rest',
   'Settle',
 ])
 export type Step = z.infer<typeof stepSchema>
@@ -57,6 +61,11 @@ export const steps = {
     stage: 'define',
     kind: 'worker',
     purpose: 'Repository reachable, base resolves, engine runnable',
+  },
+  PreflightGate: {
+    stage: 'define',
+    kind: 'gate',
+    purpose: 'A person decides on a session that could not start',
   },
   Prepare: { stage: 'define', kind: 'worker', purpose: 'Mirror, worktree and start commit' },
   Draft: { stage: 'define', kind: 'worker', purpose: 'Take the given contract or derive one' },
@@ -72,7 +81,13 @@ export const steps = {
   Decide: {
     stage: 'validate',
     kind: 'handler',
-    purpose: 'Green: verify; red: repair or fail, by the counters',
+    purpose: 'Green: verify; red: repair, ask, wait or fail, by the counters',
+  },
+  RateLimit: { stage: 'code', kind: 'wait', purpose: 'Wait, with nothing running, until a rate limit lifts' },
+  ValidateGate: {
+    stage: 'validate',
+    kind: 'gate',
+    purpose: 'A person decides on work that stays red or can’t go on',
   },
   Verify: {
     stage: 'validate',
@@ -81,6 +96,11 @@ export const steps = {
   },
   Review: { stage: 'ship', kind: 'gate', purpose: 'A person approves exactly what would be delivered' },
   Deliver: { stage: 'ship', kind: 'worker', purpose: 'Deliver the reviewed commit' },
+  Rest: {
+    stage: 'ship',
+    kind: 'handler',
+    purpose: 'Stop the worker, release the slot; the session waits to be resumed',
+  },
   Settle: { stage: 'ship', kind: 'handler', purpose: 'Stop the worker, release the slot' },
 } as const satisfies Record<Step, { stage: Stage; kind: StepKind; purpose: string }>
 
@@ -89,6 +109,14 @@ export type StepOfKind<K extends StepKind> = {
 }[Step]
 export const isWorkerStep = (step: Step): step is StepOfKind<'worker'> => steps[step].kind === 'worker'
 export const isGateStep = (step: Step): step is StepOfKind<'gate'> => steps[step].kind === 'gate'
+/** Stages in the order in which a session goes through them. */
+const order = stageSchema.options
+export const isLaterStage = (stage: Stage, than: Stage): boolean => order.indexOf(stage) > order.indexOf(than)
+
+/** The stage that a session is in at a step; at rest and at its end it stays in the stage that it left off in. */
+export const stageAt = (step: Step, before: Stage): Stage =>
+  step === 'Rest' || step === 'Settle' ? before : steps[step].stage
+
 /** Steps that park on a task token until somebody outside the machine answers. */
 export const parks = (step: Step): boolean => steps[step].kind !== 'handler'
 

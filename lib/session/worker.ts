@@ -1,7 +1,10 @@
 import { GatehouseError } from '../errors.ts'
+import type { Actor } from '../journal/entry.ts'
 import type { EventFact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
+import type { Document } from './document.ts'
 import type { Change, SessionItem } from './item.ts'
+import { keepsWork } from './retained.ts'
 import { isTerminal } from './states.ts'
 
 /** A worker as it names itself in each call: its launch and the epoch that its lease gave it. */
@@ -47,6 +50,10 @@ export const renewLease = (item: SessionItem, lease: Lease, now: number): Change
   }
 }
 
+/** Whether the session waits for a person or a rate limit, or rests: times at which nothing of it may run. */
+const waitsForOthers = ({ document }: SessionItem): boolean =>
+  document.gate !== null || document.step === 'RateLimit' || document.step === 'Rest'
+
 /**
  * What a worker that asks for work is told. At a gate it is sent away, for nothing runs while a person is waited for;
  * that it was is written on the item, so that a command which comes a moment later launches another.
@@ -57,11 +64,11 @@ export const nextCommand = (
 ): { kind: 'command' } | { kind: 'wait' } | { kind: 'stop'; reason: string; change: Change } => {
   requireLease(item, lease)
   if (item.runtime.command) return { kind: 'command' }
-  if (!item.document.gate) return { kind: 'wait' }
+  if (!waitsForOthers(item)) return { kind: 'wait' }
   const { compute } = item.runtime
   return {
     kind: 'stop',
-    reason: 'the session waits for a person',
+    reason: 'the session waits for something else',
     change: {
       actor: { kind: 'worker', id: lease.worker_id },
       facts: [],
@@ -71,6 +78,58 @@ export const nextCommand = (
       },
     },
   }
+}
+
+/**
+ * Whether a worker whose session has just ended may still save the work that it has in hand: only the one that held the
+ * lease, only until the session is settled, and only where the session keeps it.
+ */
+export const mayRetain = ({ document, runtime }: SessionItem, lease: Lease): boolean => {
+  const end = document.state === 'abandoned' ? 'cancelled' : document.failure_kind
+  const current =
+    runtime.lease.epoch === lease.epoch && runtime.lease.worker_id === lease.worker_id && !runtime.settled
+  return end !== null && keepsWork(document, end) && current
+}
+
+/** Keeps the work that a worker saved on its way out. Throws `superseded` where it is not to be kept. */
+export const retain = (
+  item: SessionItem,
+  lease: Lease,
+  checkpoint: NonNullable<Document['checkpoint']>,
+): Change => {
+  if (!mayRetain(item, lease)) throw superseded(item, 'its work is not kept')
+  return {
+    actor: { kind: 'worker', id: lease.worker_id },
+    facts: [{ type: 'workspace_retained', data: { checkpoint, reason: item.document.state } }],
+  }
+}
+
+/** Puts an engine's question to people; null for a repeat. Throws `illegal_transition` while another one is pending. */
+export const ask = (
+  item: SessionItem,
+  lease: Lease,
+  asked: { request_id: string; prompt: string },
+  now: number,
+): Change | null => {
+  requireLease(item, lease)
+  const { question, step } = item.document
+  if (question?.request_id === asked.request_id) return null
+  if (question?.status === 'pending' || step !== 'Code')
+    throw new GatehouseError('illegal_transition', 'no question can be asked now')
+  const deadline_at = new Date(now + limits.questionMs).toISOString()
+  return {
+    actor: { kind: 'worker', id: lease.worker_id },
+    facts: [{ type: 'user_input_requested', data: { ...asked, deadline_at } }],
+  }
+}
+
+/** Lets a question expire whose time is over; null while it has time, or when it is no longer pending. */
+export const expireQuestion = ({ document }: SessionItem, actor: Actor, now: number): Change | null => {
+  const { question } = document
+  if (question?.status !== 'pending' || now < Date.parse(question.deadline_at)) return null
+  const { request_id, prompt, asked_at } = question
+  const waited_secs = Math.round((now - Date.parse(asked_at)) / 1000)
+  return { actor, facts: [{ type: 'user_input_expired', data: { request_id, prompt, waited_secs } }] }
 }
 
 /** Appends a worker's events; a repeat of the last batch is recognised by its name and changes nothing. */

@@ -1,17 +1,46 @@
 import {
+  CopyObjectCommand,
+  DeleteObjectsCommand,
   GetObjectCommand,
   HeadObjectCommand,
   NoSuchKey,
   NotFound,
   PutObjectCommand,
+  paginateListObjectsV2,
   type S3Client,
   S3ServiceException,
 } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
+import { GatehouseError } from '../errors.ts'
 import { limits } from '../limits.ts'
 
 /** Objects in the bucket. */
 export type Blobs = ReturnType<typeof createBlobs>
+
+/** The most keys that S3 lists in one page, and removes by one call. */
+const keysPerCall = 1000
+/** How often all objects of a folder are removed before one that is still listed counts as a fault. */
+const removalPasses = 5
+
+/** Keys of the objects below a prefix, page by page. */
+async function* listed(s3: S3Client, bucket: string, prefix: string): AsyncGenerator<string[]> {
+  const input = { Bucket: bucket, Prefix: prefix, MaxKeys: keysPerCall }
+  for await (const { Contents = [] } of paginateListObjectsV2({ client: s3 }, input))
+    yield Contents.flatMap(({ Key }) => (Key === undefined ? [] : [Key]))
+}
+
+const remove = async (s3: S3Client, bucket: string, keys: string[]): Promise<void> => {
+  const objects = keys.map((Key) => ({ Key }))
+  const { Errors = [] } = await s3.send(
+    new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: objects, Quiet: true } }),
+  )
+  const [refused] = Errors
+  if (refused)
+    throw new GatehouseError(
+      'unavailable',
+      `${refused.Key} was not removed: ${refused.Code} ${refused.Message}`,
+    )
+}
 
 export const createBlobs = (s3: S3Client, bucket: string) => ({
   /** Writes an object, replacing what is there; only for bytes that every repeat writes the same. */
@@ -38,6 +67,24 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
         error instanceof S3ServiceException &&
         (error.name === 'PreconditionFailed' || error.name === 'ConditionalRequestConflict')
       )
+        return false
+      throw error
+    }
+  },
+
+  /** Copies an object to another key of the bucket, replacing what is there; false when there is nothing to copy. */
+  copy: async (from: string, to: string): Promise<boolean> => {
+    try {
+      await s3.send(
+        new CopyObjectCommand({
+          Bucket: bucket,
+          Key: to,
+          CopySource: `${bucket}/${from.split('/').map(encodeURIComponent).join('/')}`,
+        }),
+      )
+      return true
+    } catch (error) {
+      if (error instanceof S3ServiceException && (error.name === 'NoSuchKey' || error.name === 'NotFound'))
         return false
       throw error
     }
@@ -73,6 +120,28 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
       if (error instanceof NotFound) return false
       throw error
     }
+  },
+
+  /** Keys of the objects below a prefix, one listing at a time. */
+  async *list(prefix: string): AsyncGenerator<string> {
+    for await (const keys of listed(s3, bucket, prefix)) yield* keys
+  },
+
+  /**
+   * Removes every object below a prefix, which names a folder (`…/`); harmless to repeat. When it returns, a listing
+   * was empty. Throws `unavailable` when an object stays.
+   */
+  removeAll: async (prefix: string): Promise<void> => {
+    if (!/[^/]\/$/.test(prefix)) throw new GatehouseError('internal', `"${prefix}" names no folder`)
+    for (let pass = 0; pass < removalPasses; pass++) {
+      let found = 0
+      for await (const keys of listed(s3, bucket, prefix)) {
+        if (keys.length > 0) await remove(s3, bucket, keys)
+        found += keys.length
+      }
+      if (found === 0) return
+    }
+    throw new GatehouseError('unavailable', `objects below ${prefix} come back or stay`)
   },
 
   /** A URL under which anyone may read the object for a while. */

@@ -31,6 +31,8 @@ const pad = (sequence: number) => String(sequence).padStart(12, '0')
 
 /** Keys of a session's objects in the bucket (DESIGN 4). */
 export const objectKey = {
+  /** All that belongs to a session. */
+  session: (team: string, id: string) => `teams/${team}/sessions/${id}/`,
   journalPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/journal/`,
   segment: (team: string, id: string, firstSequence: number) =>
     `teams/${team}/sessions/${id}/journal/${pad(firstSequence)}.jsonl`,

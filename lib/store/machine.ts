@@ -5,14 +5,17 @@ import {
   GetExecutionHistoryCommand,
   type HistoryEvent,
   InvalidToken,
+  ListExecutionsCommand,
   SendTaskFailureCommand,
   SendTaskHeartbeatCommand,
   SendTaskSuccessCommand,
   type SFNClient,
   StartExecutionCommand,
+  StopExecutionCommand,
   TaskDoesNotExist,
   TaskTimedOut,
 } from '@aws-sdk/client-sfn'
+import { z } from 'zod'
 import type { TaskAnswer } from '../session/item.ts'
 
 const tokenIsGone = (error: unknown) =>
@@ -27,9 +30,37 @@ export type ExecutionStatus =
   | 'PENDING_REDRIVE'
   | 'MISSING'
 
+const inputSchema = z.object({ team: z.string(), session_id: z.string(), attempt: z.number().int() })
+export type ExecutionInput = z.infer<typeof inputSchema>
+
+const parseInput = (text: string): ExecutionInput | null => {
+  try {
+    return inputSchema.parse(JSON.parse(text))
+  } catch {
+    return null
+  }
+}
+
+/** One execution that runs; `started_at` in UTC. */
+export type RunningExecution = { arn: string; name: string; started_at: string }
+
+/** The most executions that Step Functions lists in one page. */
+const executionsPerPage = 1000
+
 /** The state machine as the product uses it: one execution per attempt of a session. */
 export const createMachine = (sfn: SFNClient, stateMachineArn: string) => {
   const executionArn = (name: string) => `${stateMachineArn.replace(':stateMachine:', ':execution:')}:${name}`
+
+  const list = async (maxResults: number, nextToken: string | null) => {
+    const input = { stateMachineArn, statusFilter: 'RUNNING', maxResults } as const
+    try {
+      return await sfn.send(new ListExecutionsCommand({ ...input, ...(nextToken ? { nextToken } : {}) }))
+    } catch (error) {
+      if (!(nextToken && error instanceof InvalidToken)) throw error
+      return sfn.send(new ListExecutionsCommand(input))
+    }
+  }
+
   return {
     executionArn,
 
@@ -88,6 +119,46 @@ export const createMachine = (sfn: SFNClient, stateMachineArn: string) => {
       } catch (error) {
         if (error instanceof ExecutionDoesNotExist) return 'MISSING'
         throw error
+      }
+    },
+
+    /**
+     * At most `limit` of the executions that run, newest first, and where the next call goes on; `next` is null at the
+     * end. A place that Step Functions no longer knows (they last a day) is the beginning again. A look that always
+     * began at the newest would never come to the oldest of more than `limit`.
+     */
+    running: async (
+      limit: number,
+      from: string | null = null,
+    ): Promise<{ executions: RunningExecution[]; next: string | null }> => {
+      const executions: RunningExecution[] = []
+      let next = from
+      do {
+        const page = await list(Math.min(limit - executions.length, executionsPerPage), next)
+        for (const { executionArn: arn, name, startDate } of page.executions ?? [])
+          if (arn && name && startDate) executions.push({ arn, name, started_at: startDate.toISOString() })
+        next = page.nextToken ?? null
+      } while (next !== null && executions.length < limit)
+      return { executions, next }
+    },
+
+    /** For which attempt of which session an execution was started; null when it is gone or none of ours. */
+    inputOf: async (arn: string): Promise<ExecutionInput | null> => {
+      try {
+        const { input } = await sfn.send(new DescribeExecutionCommand({ executionArn: arn }))
+        return parseInput(input ?? '')
+      } catch (error) {
+        if (error instanceof ExecutionDoesNotExist) return null
+        throw error
+      }
+    },
+
+    /** Ends an execution as ABORTED; harmless for one that has ended or is gone. */
+    stop: async (arn: string, error: string, cause: string): Promise<void> => {
+      try {
+        await sfn.send(new StopExecutionCommand({ executionArn: arn, error, cause }))
+      } catch (failure) {
+        if (!(failure instanceof ExecutionDoesNotExist)) throw failure
       }
     },
 

@@ -13,8 +13,15 @@ export type Compute = {
   launch: (worker: { id: string; team: string; session_id: string; token: string }) => Promise<void>
   /** Whether a worker runs, from the truth of its platform and not from what it last said. */
   running: (id: string) => Promise<boolean>
+  /** Every worker that runs, with the session that it was started for. */
+  list: () => Promise<{ id: string; team: string; session_id: string }[]>
   /** Ends a worker and all that it started; resolves when its end was seen. Harmless for one that is gone. */
   stop: (id: string) => Promise<void>
+  /**
+   * Removes what workers keep of a session beyond their own end: its private refs, its log. Harmless to repeat, and
+   * where nothing is kept.
+   */
+  forget: (session: { repo: string; session_id: string }) => Promise<void>
 }
 
 /** What a deployment decides. */
@@ -47,6 +54,6 @@ export const createPlatform = (options: {
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     tokens: createTokens(clients.dynamo, settings.table, clock),
     idempotency: createIdempotency(clients.dynamo, settings.table, clock),
-    admission: createAdmission(clients.dynamo, settings.table),
+    admission: createAdmission(clients.dynamo, settings.table, clock),
   }
 }

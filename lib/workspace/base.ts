@@ -17,12 +17,14 @@ const answers = (output: string): (string[] | null)[] =>
 export const resolveBase = async (
   mirror: string,
   base: string | null,
+  signal?: AbortSignal,
 ): Promise<ResolvedBase | Failure<'no_commits' | 'base_not_found'>> => {
   const name = base ?? mirrorHead
   if (name === '' || /\p{Cc}/u.test(name))
     return failure('base_not_found', 'The base is not a name of a commit.')
   const looked = await git(['cat-file', '--batch-check'], {
     gitDir: mirror,
+    signal,
     input: `${name}^{commit}\n${name}\n${mirrorHead}\n`,
   })
   const [commit, object, head] = answers(looked.stdout.toString('latin1'))
@@ -33,7 +35,10 @@ export const resolveBase = async (
     return failure('no_commits', 'The repository has no commits on its HEAD; make one first or name a base.')
   if (object?.[1] !== undefined)
     return failure('base_not_found', `The base "${base}" names a ${object[1]}, not a commit.`)
-  if (head === null && (await git(['for-each-ref', '--count=1'], { gitDir: mirror })).stdout.length === 0)
+  if (
+    head === null &&
+    (await git(['for-each-ref', '--count=1'], { gitDir: mirror, signal })).stdout.length === 0
+  )
     return failure('no_commits', 'The repository has no commits yet; make one first.')
   return failure('base_not_found', `The base "${base}" names no commit of this repository, or more than one.`)
 }

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { WorkspaceError } from './failure.ts'
 import { GitError, git, gitWord } from './git.ts'
@@ -23,6 +23,8 @@ export const checkpoint = async (run: Run, tree: string): Promise<Checkpoint> =>
   await mkdir(dirname(join(run.trusted, ref)), { recursive: true })
   await writeFile(join(run.trusted, ref), `${commit}\n`)
   const bundle = join(dirname(run.trusted), 'checkpoint.bundle')
+  // One that was interrupted may have left it, and nobody else writes here.
+  await rm(`${bundle}.lock`, { force: true })
   await git(['bundle', 'create', '--quiet', bundle, ref, `^${run.base}`], onObjects(run))
   return { commit, bundle }
 }

@@ -163,6 +163,23 @@ export const pinnedMirror = async (options: {
   return pinned.trim() === options.commit ? directory : null
 }
 
-/** Lets go of a session's base. */
-export const unpinBase = (mirror: string, sessionId: string): Promise<void> =>
-  rm(pin(mirror, sessionId), { force: true })
+const unpin = async (mirror: string, sessionId: string): Promise<void> => {
+  await rm(pin(mirror, sessionId), { force: true })
+  // A mirror that somebody has packed by hand holds the pin there as well.
+  const packed = await readFile(join(mirror, 'packed-refs'), 'latin1').catch(() => '')
+  const ref = `refs/gatehouse/pins/${sessionId}`
+  if (packed.includes(` ${ref}\n`)) await git(['update-ref', '-d', ref], { gitDir: mirror })
+}
+
+/**
+ * Lets go of a session's base in every mirror of its repository, which may have changed the length of its object names;
+ * harmless where no base is pinned and where there is no mirror.
+ */
+export const unpinBase = async (options: {
+  /** The worker's data folder. */
+  home: string
+  repository: Repository
+  sessionId: string
+}): Promise<void> => {
+  for (const nameLength of [40, 64]) await unpin(directoryOf(options, nameLength), options.sessionId)
+}

@@ -19,11 +19,15 @@ const entries = (output: Buffer): Entry[] =>
     return { mode, name, size: Number(size) || 0, path: record.subarray(tab + 1) }
   })
 
-const contents = async (mirror: string, wanted: Entry[]): Promise<Map<string, string>> => {
+const contents = async (
+  mirror: string,
+  wanted: Entry[],
+  signal: AbortSignal | undefined,
+): Promise<Map<string, string>> => {
   const found = new Map<string, string>()
   if (wanted.length === 0) return found
   const input = `${[...new Set(wanted.map((entry) => entry.name))].join('\n')}\n`
-  const { stdout } = await git(['cat-file', '--batch'], { gitDir: mirror, input })
+  const { stdout } = await git(['cat-file', '--batch'], { gitDir: mirror, input, signal })
   for (let at = 0; at < stdout.length; ) {
     const line = stdout.indexOf(10, at)
     const [name = '', , size = '0'] = stdout.subarray(at, line).toString('latin1').split(' ')
@@ -47,12 +51,20 @@ const problem = (kind: TreeProblem['kind'], found: Entry[], sentence: string): T
 }
 
 /** What a checkout of this commit would lack: submodules, LFS content, and content behind other filters. */
-export const preflightTree = async (mirror: string, commit: string): Promise<TreeProblem[]> => {
-  const listing = await git(['ls-tree', '-r', '-z', '--long', '--full-tree', commit], { gitDir: mirror })
+export const preflightTree = async (
+  mirror: string,
+  commit: string,
+  signal?: AbortSignal,
+): Promise<TreeProblem[]> => {
+  const listing = await git(['ls-tree', '-r', '-z', '--long', '--full-tree', commit], {
+    gitDir: mirror,
+    signal,
+  })
   const all = entries(listing.stdout)
   const text = await contents(
     mirror,
     all.filter((entry) => mayBePointer(entry) || isAttributes(entry)),
+    signal,
   )
   const holds = (entry: Entry, pattern: RegExp) => pattern.test(text.get(entry.name) ?? '')
   const attributes = all.filter(isAttributes)

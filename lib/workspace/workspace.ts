@@ -10,6 +10,7 @@ import {
   indexBase,
   repairEngineRepository,
 } from './engine-repository.ts'
+import { type FileStamps, stampFiles } from './file-stamps.ts'
 import { git, gitWord } from './git.ts'
 import { writePatch } from './patch.ts'
 import { removeTree } from './remove-tree.ts'
@@ -28,9 +29,13 @@ export type Workspace = {
   /** Our bare repository, for delivery; never to be shown to an engine. */
   gitDirectory: string
   capture(): Promise<Captured>
+  /** Before and after an engine's run they tell whether it wrote to any file of the work. */
+  stamps(): Promise<FileStamps>
   repairEngineRepository(): Promise<void>
   reset(tree: string): Promise<void>
   checkpoint(tree: string): Promise<Checkpoint>
+  /** Captures and saves the files as they stand although the run's own signal has fired; `signal` ends this. */
+  save(signal: AbortSignal): Promise<Checkpoint & { tree: string }>
   squash(input: SquashInput): Promise<string>
   cleanCheckout(commit: string, directory: string): Promise<void>
   changedPaths(commit: string): Promise<Changes>
@@ -121,6 +126,7 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
       indexed = captured.tree
       return captured
     },
+    stamps: () => stampFiles(run),
     repairEngineRepository: () => repairEngineRepository(run),
     reset: async (tree) => {
       indexed = null
@@ -128,6 +134,12 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
       indexed = tree
     },
     checkpoint: (tree) => checkpoint(run, tree),
+    save: async (signal) => {
+      indexed = null
+      const leaving = { ...run, signal }
+      const { tree } = await capture(leaving, null)
+      return { tree, ...(await checkpoint(leaving, tree)) }
+    },
     squash: (input) => squash(run, input),
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { z } from 'zod'
 import { problemSchema, reviewSchema, sessionSchema } from '../../functions/api/schemas.ts'
@@ -6,6 +7,7 @@ import type { startSessionSchema } from '../../lib/session/start.ts'
 
 export type SessionView = z.infer<typeof sessionSchema>
 export type ReviewView = z.infer<typeof reviewSchema>
+type GateKind = NonNullable<SessionView['gate']>['kind']
 export type Start = z.input<typeof startSessionSchema>
 
 export type Answer = { status: number; headers: Headers; body: unknown }
@@ -65,14 +67,26 @@ export const createClient = (url: string, token: string) => {
     entry.type === 'state_changed' &&
     ['merged', 'reported', 'failed', 'abandoned'].includes(String(entry.data.to))
 
-  /** Waits for the next open gate of a kind, or the session's end. */
-  const untilGate = async (id: string, kind: 'contract' | 'approval', after = -1): Promise<SessionView> => {
-    await follow(
-      id,
-      (entry) => isEnd(entry) || (entry.type === 'gate_opened' && entry.data.kind === kind),
-      after,
-    )
+  /** Waits for the next gate of a kind, or of one of several, or the session's end. */
+  const untilGate = async (
+    id: string,
+    kinds: GateKind | readonly GateKind[],
+    after = -1,
+  ): Promise<SessionView> => {
+    const isAsked = ({ type, data }: Entry) =>
+      type === 'gate_opened' && [kinds].flat().some((kind) => kind === data.kind)
+    await follow(id, (entry) => isEnd(entry) || isAsked(entry), after)
     return get(id)
+  }
+
+  /** Waits until a session has ended and nothing of it runs any more; the stream ends before that. */
+  const settled = async (id: string): Promise<SessionView> => {
+    for (let tries = 0; tries < 400; tries++) {
+      const session = await get(id)
+      if (session.execution_stopped) return session
+      await sleep(50)
+    }
+    throw new Error('the session did not settle')
   }
 
   const review = async (id: string): Promise<ReviewView> =>
@@ -84,6 +98,7 @@ export const createClient = (url: string, token: string) => {
     get,
     follow,
     untilGate,
+    settled,
     review,
     start: async (body: Start): Promise<SessionView> =>
       sessionSchema.parse(expectOk(await call('POST', '/v1/sessions', body))),

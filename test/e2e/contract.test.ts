@@ -20,7 +20,7 @@ const run = async (contract: Start['contract'], engine_command: string, more: Pa
     repair_invokes: 0,
     ...more,
   })
-  return used.api.untilGate(id, 'approval')
+  return used.api.untilGate(id, ['approval', 'validate'])
 }
 const one = (check: Partial<Check> & { command: string }): Start['contract'] => ({
   checks: [{ name: 'c', ...check }],
@@ -44,10 +44,13 @@ test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>
     { verdict: 'could_not_run', reason: 'timed_out', timed_out: true, deadline_clamped: false },
   ],
 ])(
-  'a check that %s is no verdict on the work: the session ends as infrastructure',
+  'a check that %s is no verdict on the work: nothing is counted, and a person is asked',
   async (_name, check, expected) => {
     const session = await run(one(check), 'echo b > b.txt')
-    expect(session).toMatchObject({ state: 'failed', failure_kind: 'infrastructure', iterations: 1 })
+    expect(session).toMatchObject({
+      ...{ state: 'running', iterations: 1, consecutive_failures: 0, total_failures: 0 },
+      needs_you: { kind: 'validate', context: 'checks could not run: c' },
+    })
     expect(session.last_check_results).toMatchObject([{ name: 'c', passed: false, ...expected }])
   },
 )

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { liveProcesses } from '../../lib/process/live.ts'
 import { git, makeRepository } from '../repositories.ts'
-import type { SessionView, Start } from './client.ts'
+import type { Start } from './client.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack({ concurrency: 3 })
@@ -109,16 +108,6 @@ test('a rejected review ends the session and delivers nothing', async () => {
   expect(cancelled.body).toMatchObject({ already_terminal: true, session: { state: 'abandoned' } })
 })
 
-/** Waits until the item says that the worker's end was seen. */
-const settled = async (id: string): Promise<SessionView> => {
-  for (let tries = 0; tries < 200; tries++) {
-    const session = await used.api.get(id)
-    if (session.execution_stopped) return session
-    await sleep(50)
-  }
-  throw new Error('the session did not settle')
-}
-
 test.each<[string, Partial<Start>, string]>([
   ['being created', {}, 'session_created'],
   ['its worker starts', {}, 'worker_started'],
@@ -146,7 +135,7 @@ test.each<[string, Partial<Start>, string]>([
     already_terminal: false,
     session: { state: 'abandoned', needs_you: null, error: 'changed my mind' },
   })
-  const session = await settled(id)
+  const session = await used.api.settled(id)
   expect(session.state).toBe('abandoned')
   if (session.compute.status !== 'none')
     expect(session.compute).toMatchObject({ status: 'stopped', stopped_at: expect.any(String) })
@@ -174,7 +163,7 @@ test('over the limit sessions wait for a slot, first in first out, and a waiting
     })
   }
   await used.api.cancel(second.id)
-  expect(await settled(second.id)).toMatchObject({
+  expect(await used.api.settled(second.id)).toMatchObject({
     state: 'abandoned',
     compute: { status: 'none', stopped_at: null },
   })
@@ -184,7 +173,7 @@ test('over the limit sessions wait for a slot, first in first out, and a waiting
   await used.api.cancel(busy[1].id)
   await used.api.follow(third.id, isChecking)
   for (const { id } of [busy[2], first, third]) await used.api.cancel(id)
-  for (const { id } of [...busy, first, third]) await settled(id)
+  for (const { id } of [...busy, first, third]) await used.api.settled(id)
   expect(await used.stack.platform.admission.slots('local')).toEqual([])
 })
 

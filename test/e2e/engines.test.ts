@@ -20,7 +20,7 @@ const run = async (engine_command: Start['engine_command'], more: Partial<Start>
     contract: done,
     ...more,
   })
-  const session = await used.api.untilGate(id, 'approval')
+  const session = await used.api.untilGate(id, ['approval', 'preflight', 'validate'])
   return { directory, id, session }
 }
 
@@ -37,7 +37,9 @@ test('an engine that writes nothing while the contract is green ends as a findin
   expect(gate.baseline_gates_nothing).toBe(true)
   await api.confirm(gate)
   const session = await api.untilGate(id, 'approval')
-  expect(session.no_change_finding).toMatchObject({ kind: 'already_satisfied', verification: null })
+  expect(session.no_change_finding).toMatchObject({
+    ...{ kind: 'already_satisfied', verification: 'runtime_baseline_green', resolved_at: null },
+  })
   expect(await api.review(id)).toMatchObject({
     kind: 'finding',
     patch: '',
@@ -73,8 +75,11 @@ test('mode auto asks a person when the contract gates nothing', async () => {
 })
 
 test('an engine that writes nothing while the contract is red fails as error', async () => {
-  const { session } = await run('true')
-  expect(session).toMatchObject({ state: 'failed', failure_kind: 'error', iterations: 3 })
+  const { session } = await run('true', { repair_invokes: 1 })
+  expect(session).toMatchObject({
+    ...{ state: 'failed', failure_kind: 'error', iterations: 2 },
+    last_turn: { status: 'failed', decided_by_layer: 2 },
+  })
 })
 
 test('what an engine commits by itself is delivered as one commit of ours on the base', async () => {
@@ -170,15 +175,17 @@ test('an engine that never ends is stopped by the session’s clock, and that is
   expect(session.checkpoint?.bundle).not.toBeNull()
 })
 
-test('an engine that is not there fails at preflight; one that the shell can’t find is typed', async () => {
+test('an engine that is not there is said at preflight; one that the shell can’t find is typed', async () => {
   const missing = await run(['no-such-engine-anywhere', 'x'])
-  expect(missing.session).toMatchObject({ state: 'failed', failure_kind: 'configuration', iterations: 0 })
-  expect(missing.session.error).toContain('no-such-engine-anywhere')
+  expect(missing.session).toMatchObject({
+    ...{ state: 'created', iterations: 0 },
+    needs_you: { kind: 'preflight', context: expect.stringContaining('no-such-engine-anywhere') },
+  })
   const shell = await run('no-such-engine-anywhere')
   expect(
     (await used.api.journal(shell.id)).find(({ type }) => type === 'engine_finished')?.data,
   ).toMatchObject({ status: 'unavailable', exit_code: 127 })
-  expect(shell.session.state).toBe('failed')
+  expect(shell.session).toMatchObject({ state: 'failed', failure_kind: 'infrastructure' })
 })
 
 test('an argument list runs without a shell; exit codes are typed and never believed', async () => {
@@ -193,6 +200,7 @@ test('an argument list runs without a shell; exit codes are typed and never beli
 test('an engine that makes a repository inside the tree is told that it can’t be delivered', async () => {
   const { session } = await run(
     'echo yes > done; mkdir -p inner; cd inner; git init -q; echo x > f; git add f; git commit -qm inner',
+    { repair_invokes: 0 },
   )
   expect(session).toMatchObject({ state: 'failed', failure_kind: 'error' })
   expect(session.last_check_results.find(({ name }) => name === 'no-embedded-repository')).toMatchObject({

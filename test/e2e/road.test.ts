@@ -125,6 +125,7 @@ test('a contract stays red through three tries and ends as error, with what each
     intent: 'Impossible',
     engine_command: 'date +%N > a.txt',
     mode: 'auto',
+    max_iterations: 3,
     contract: { checks: [{ name: 'never', command: 'exit 3' }] },
   })
   const session = await api.untilEnd(id)

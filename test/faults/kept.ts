@@ -26,7 +26,10 @@ export const openKept = (home: string) => {
     clients,
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     item: (id: string): Promise<SessionItem> => sessions.require({ team: localTeam, id }),
-    slots: (): Promise<string[]> => createAdmission(clients.dynamo, settings.table).slots(localTeam),
+    slots: async (): Promise<string[]> => {
+      const slots = await createAdmission(clients.dynamo, settings.table, Date.now).slots(localTeam)
+      return slots.map(({ session_id }) => session_id)
+    },
     /** The session once its machine is done with it and nothing is left to carry out. */
     settled: (id: string): Promise<SessionItem> =>
       until(`session ${id} is settled`, async () => {

@@ -59,7 +59,13 @@ export const startPieces = async (
   await ensureTable(clients.dynamo, settings.table)
   const platform = createPlatform({
     ...{ clients, settings },
-    compute: { launch: async () => {}, running: async () => false, stop: async () => {} },
+    compute: {
+      launch: async () => {},
+      running: async () => false,
+      list: async () => [],
+      stop: async () => {},
+      forget: async () => {},
+    },
     policy: { allowLocalRepositories: true, concurrency: options.concurrency ?? 2 },
     ...(options.clock ? { clock: options.clock } : {}),
   })

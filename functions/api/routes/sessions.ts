@@ -1,65 +1,37 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
-import { contractHash } from '../../../lib/contract/hash.ts'
-import { validateContract } from '../../../lib/contract/validate.ts'
-import { resolveEngine } from '../../../lib/engine/requested.ts'
+import type { Context } from 'hono'
 import { GatehouseError } from '../../../lib/errors.ts'
-import type { Change } from '../../../lib/session/item.ts'
-import { type StartSession, startSessionSchema, unavailableOptions } from '../../../lib/session/start.ts'
+import { continuation } from '../../../lib/session/continuation.ts'
+import { creation, type Legacy, noLegacy } from '../../../lib/session/creation.ts'
+import { needsYou } from '../../../lib/session/gates.ts'
+import type { Change, SessionItem } from '../../../lib/session/item.ts'
+import { continueSessionSchema, type StartSession, startSessionSchema } from '../../../lib/session/start.ts'
 import { stateSchema } from '../../../lib/session/states.ts'
 import { carryOut } from '../../../lib/store/effects.ts'
+import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { parseRepository } from '../../../lib/workspace/repository-address.ts'
 import { actorOf, type Person, person } from '../auth.ts'
 import type { Env } from '../env.ts'
 import { answers, jsonBody, problems } from '../openapi.ts'
 import { pageQuery, sessionParams, sessionSchema } from '../schemas.ts'
-import { fullSessionView, sessionView } from '../views.ts'
+import { fullSessionView, queueOf, sessionView } from '../views.ts'
 
-/** The facts of a new session; refuses what can't be honoured, before anything is written. */
-const created = (platform: Platform, id: string, start: StartSession, who: Person): Change => {
-  const missing = unavailableOptions(start)
-  if (missing.length > 0)
-    throw new GatehouseError('not_available', missing.map(({ message }) => message).join('; '), {
-      errors: missing,
-    })
-  const repository = parseRepository(start.repo, { allowLocal: platform.policy.allowLocalRepositories })
-  const { engine, reason } = resolveEngine(start.engine, { engine_command: start.engine_command })
-  const errors = start.contract ? validateContract(start.contract, { provenance: 'operator_supplied' }) : []
-  if (errors.length > 0) {
-    const at = errors.map(({ path, message }) => ({ path: `contract.${path}`, message }))
-    throw new GatehouseError('invalid_contract', 'the contract is not valid', { errors: at })
-  }
-  return {
-    actor: actorOf(who),
-    facts: [
-      {
-        type: 'session_created',
-        data: {
-          id,
-          team: who.team,
-          repo: repository.url,
-          intent: start.intent,
-          requested_base: start.base,
-          requested_engine: start.engine,
-          engine,
-          engine_command: start.engine_command,
-          mode: start.mode,
-          verify: start.verify,
-          contract: start.contract,
-          contract_hash: start.contract ? contractHash(start.contract) : null,
-          contract_provenance: start.contract ? 'operator_supplied' : null,
-          max_iterations: start.max_iterations,
-          repair_invokes: start.repair_invokes,
-          transient_retries: start.transient_retries,
-          max_wall_secs: start.max_wall_secs,
-          delivery: { kind: 'branch', branch: null },
-          labels: start.labels,
-          requested_by: who.principal,
-        },
-      },
-      { type: 'engine_selected', data: { engine, reason } },
-    ],
-  }
+type Id = { team: string; id: string }
+
+/** The change that makes a session of a request, by a person who may ask for all that is in it. */
+const created = (
+  platform: Platform,
+  id: string,
+  start: StartSession,
+  who: Person,
+  legacy: Legacy = noLegacy,
+): Change => {
+  // Whoever authorises shipping at the start gives the approval that a review would ask for.
+  if (start.yes_ship) person(who, 'approver')
+  const { allowLocalRepositories: allowLocal } = platform.policy
+  const repo = parseRepository(start.repo, { allowLocal }).url
+  return creation({ id, team: who.team, repo }, start, actorOf(who), legacy)
 }
 
 const create = createRoute({
@@ -68,6 +40,14 @@ const create = createRoute({
   summary: 'Start a session on a repository',
   request: { body: jsonBody(startSessionSchema) },
   responses: { 201: answers(sessionSchema, 'The session, which has started'), ...problems },
+})
+
+const proceed = createRoute({
+  method: 'post',
+  path: '/v1/sessions/{id}/continue',
+  summary: 'Start a session that goes on from an ended one',
+  request: { params: sessionParams, body: jsonBody(continueSessionSchema) },
+  responses: { 201: answers(sessionSchema, 'The new session, which has started'), ...problems },
 })
 
 const list = createRoute({
@@ -106,14 +86,10 @@ type Query = z.infer<typeof list.request.query>
 
 const matches = (query: Query) => {
   const [name, value] = query.label?.split(/=(.*)/s, 2) ?? []
-  return ({
-    document,
-  }: {
-    document: { state: string; repo: string; gate: unknown; labels: Record<string, string> }
-  }) =>
+  return ({ document }: SessionItem) =>
     (query.state === undefined || document.state === query.state) &&
     (query.repo === undefined || document.repo === query.repo) &&
-    (query.needs_you === undefined || (document.gate !== null) === (query.needs_you === 'true')) &&
+    (query.needs_you === undefined || (needsYou(document) !== null) === (query.needs_you === 'true')) &&
     (name === undefined || document.labels[name] === value)
 }
 
@@ -142,22 +118,47 @@ const filteredPage = async (platform: Platform, team: string, query: Query) => {
   return { found, next: before }
 }
 
+/** Copies the unfinished work that a new session goes on from to where its own would be; a repeat copies the same. */
+const takeOver = async (platform: Platform, from: Id, to: Id, { checkpoint }: Legacy): Promise<void> => {
+  if (checkpoint?.bundle == null) return
+  const [source, target] = [from, to].map(({ team, id }) =>
+    objectKey.bundle(team, id, checkpoint.bundle ?? ''),
+  )
+  if (source && target && (await platform.blobs.copy(source, target))) return
+  throw new GatehouseError('illegal_transition', `the retained work of session ${from.id} is gone`)
+}
+
 export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
-  app.openapi(create, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+  const begin = async (c: Context<Env>, change: Change, team: string) => {
     const id = c.get('subjectId')
-    const { item } = await platform.sessions.create(
-      { team: who.team, id },
-      created(platform, id, c.req.valid('json'), who),
-    )
+    const { item } = await platform.sessions.create({ team, id }, change)
     const session = sessionView(await carryOut(platform, item))
     return c.json(session, 201, { location: `/v1/sessions/${id}`, etag: `"${session.version}"` })
+  }
+
+  app.openapi(create, async (c) => {
+    const who = person(c.get('principal'), 'operator')
+    return begin(c, created(platform, c.get('subjectId'), c.req.valid('json'), who), who.team)
+  })
+
+  app.openapi(proceed, async (c) => {
+    const who = person(c.get('principal'), 'operator')
+    const from = { team: who.team, id: c.req.valid('param').id }
+    const to = { team: who.team, id: c.get('subjectId') }
+    const { document } = await platform.sessions.require(from)
+    const { start, legacy } = continuation(document, c.req.valid('json'))
+    const change = created(platform, to.id, start, who, legacy)
+    await takeOver(platform, from, to, legacy)
+    return begin(c, change, who.team)
   })
 
   app.openapi(list, async (c) => {
     const who = person(c.get('principal'), 'viewer')
     const { found, next } = await filteredPage(platform, who.team, c.req.valid('query'))
-    return c.json({ data: found.map(sessionView), next_cursor: next }, 200)
+    const data = await Promise.all(
+      found.map(async (item) => sessionView(item, await queueOf(platform, item))),
+    )
+    return c.json({ data, next_cursor: next }, 200)
   })
 
   app.openapi(get, async (c) => {

@@ -1,23 +1,42 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import { GatehouseError } from '../../../lib/errors.ts'
+import { idSchema } from '../../../lib/ids.ts'
 import { limits } from '../../../lib/limits.ts'
+import type { SessionItem } from '../../../lib/session/item.ts'
 import {
   commandAnswerSchema,
   completeRequestSchema,
   completeSchema,
   entriesRequestSchema,
+  guidanceSchema,
   heartbeatRequestSchema,
   heartbeatSchema,
   leaseRequestSchema,
   leaseSchema,
+  type QuestionAnswer,
+  questionAnswerSchema,
+  questionRequestSchema,
+  retainRequestSchema,
   uploadsRequestSchema,
   uploadsSchema,
 } from '../../../lib/session/protocol.ts'
 import { isTerminal } from '../../../lib/session/states.ts'
-import { appendEvents, nextCommand, renewLease, takeLease } from '../../../lib/session/worker.ts'
+import {
+  appendEvents,
+  ask,
+  expireQuestion,
+  mayRetain,
+  nextCommand,
+  renewLease,
+  requireLease,
+  retain,
+  takeLease,
+} from '../../../lib/session/worker.ts'
 import { carryOut, transition } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
+import { renewSlot } from '../../../lib/store/queue.ts'
 import { type WorkerPrincipal, worker } from '../auth.ts'
 import { completeCommand, describeCommand } from '../commands.ts'
 import type { Env } from '../env.ts'
@@ -63,20 +82,52 @@ const routes = {
     uploadsSchema,
   ),
   complete: post('complete', 'End the command in hand', completeRequestSchema, completeSchema),
+  question: post(
+    'question',
+    'Ask a person for the running engine',
+    questionRequestSchema,
+    questionAnswerSchema,
+  ),
+  retain: post('retain', 'Keep the work of a session that has just ended', retainRequestSchema, z.object({})),
 }
+
+const polls = (most: number) => z.coerce.number().int().min(0).max(most).default(most)
+const epochQuery = z.coerce.number().int().min(1)
+
+const question = createRoute({
+  method: 'get',
+  path: '/worker/v1/question',
+  summary: 'What has become of a question; waits for its answer',
+  request: {
+    query: z.object({ epoch: epochQuery, request_id: idSchema('req'), wait_ms: polls(limits.commandPollMs) }),
+  },
+  responses: { 200: answers(questionAnswerSchema, 'The question, answered or not'), ...problems },
+})
+
+const guidance = createRoute({
+  method: 'get',
+  path: '/worker/v1/guidance',
+  summary: 'All guidance that the session has accepted',
+  request: { query: z.object({ epoch: epochQuery }) },
+  responses: { 200: answers(guidanceSchema, 'The messages, oldest first'), ...problems },
+})
 
 const command = createRoute({
   method: 'get',
   path: '/worker/v1/command',
   summary: 'The command in hand; waits for one',
   request: {
-    query: z.object({
-      epoch: z.coerce.number().int().min(1),
-      wait_ms: z.coerce.number().int().min(0).max(limits.commandPollMs).default(limits.commandPollMs),
-    }),
+    query: z.object({ epoch: epochQuery, wait_ms: polls(limits.commandPollMs) }),
   },
   responses: { 200: answers(commandAnswerSchema, 'Something to do, nothing yet, or the end'), ...problems },
 })
+
+/** A question as its worker sees it. Throws `not_found` for one that the session does not know any more. */
+const questionOf = ({ document: { question: asked } }: SessionItem, requestId: string): QuestionAnswer => {
+  if (asked?.request_id !== requestId) throw new GatehouseError('not_found', `no question ${requestId}`)
+  const { status, answer, deadline_at } = asked
+  return { status, answer, deadline_at }
+}
 
 export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const idOf = ({ team, session_id }: WorkerPrincipal) => ({ team, id: session_id })
@@ -120,6 +171,7 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     const lease = { worker_id: who.worker_id, epoch: c.req.valid('json').epoch }
     const item = await platform.sessions.update(idOf(who), (now) => renewLease(now, lease, platform.clock()))
     if (item.runtime.task) await platform.machine.heartbeat(item.runtime.task.token)
+    await renewSlot(platform, item.team, item.id)
     return c.json({ expires_at: item.runtime.lease.expires_at ?? '' }, 200)
   })
 
@@ -137,7 +189,8 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     const who = worker(c.get('principal'))
     const { epoch, uploads } = c.req.valid('json')
     const item = await platform.sessions.require(idOf(who))
-    renewLease(item, { worker_id: who.worker_id, epoch }, platform.clock())
+    const lease = { worker_id: who.worker_id, epoch }
+    if (!mayRetain(item, lease)) requireLease(item, lease)
     const signed = uploads.map(async ({ kind, name }) => {
       const key =
         kind === 'bundle'
@@ -146,6 +199,51 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
       return { kind, name, url: await platform.blobs.uploadUrl(key) }
     })
     return c.json({ uploads: await Promise.all(signed) }, 200)
+  })
+
+  app.openapi(routes.question, async (c) => {
+    const who = worker(c.get('principal'))
+    const { epoch, request_id, prompt } = c.req.valid('json')
+    const item = await transition(platform, idOf(who), (now) =>
+      ask(now, { worker_id: who.worker_id, epoch }, { request_id, prompt }, platform.clock()),
+    )
+    return c.json(questionOf(item, request_id), 200)
+  })
+
+  app.openapi(question, async (c) => {
+    const who = worker(c.get('principal'))
+    const { epoch, request_id, wait_ms } = c.req.valid('query')
+    const lease = { worker_id: who.worker_id, epoch }
+    const until = platform.clock() + wait_ms
+    for (let pause = 50; ; pause = Math.min(pause * 2, 500)) {
+      const item = await platform.sessions.require(idOf(who))
+      requireLease(item, lease)
+      const { deadline_at, ...asked } = questionOf(item, request_id)
+      const isOver = platform.clock() >= Date.parse(deadline_at)
+      if (asked.status === 'pending' && isOver)
+        await transition(platform, idOf(who), (now) =>
+          expireQuestion(now, { kind: 'worker', id: who.worker_id }, platform.clock()),
+        )
+      else if (asked.status !== 'pending' || platform.clock() + pause > until)
+        return c.json({ ...asked, deadline_at }, 200)
+      else await sleep(pause)
+    }
+  })
+
+  app.openapi(guidance, async (c) => {
+    const who = worker(c.get('principal'))
+    const item = await platform.sessions.require(idOf(who))
+    requireLease(item, { worker_id: who.worker_id, epoch: c.req.valid('query').epoch })
+    return c.json({ messages: item.document.steering_messages }, 200)
+  })
+
+  app.openapi(routes.retain, async (c) => {
+    const who = worker(c.get('principal'))
+    const { epoch, checkpoint } = c.req.valid('json')
+    await transition(platform, idOf(who), (now) =>
+      retain(now, { worker_id: who.worker_id, epoch }, checkpoint),
+    )
+    return c.json({}, 200)
   })
 
   app.openapi(routes.complete, async (c) => {

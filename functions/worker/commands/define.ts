@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { draftContract, type RepositoryFiles } from '../../../lib/contract/draft.ts'
 import { contractWarnings } from '../../../lib/contract/validate.ts'
 import { engineRunnable } from '../../../lib/engine/runnable.ts'
+import { limits } from '../../../lib/limits.ts'
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import type { FailureKind } from '../../../lib/session/states.ts'
 import { resolveBase } from '../../../lib/workspace/base.ts'
@@ -10,14 +11,13 @@ import { branchName, checkDeliverable } from '../../../lib/workspace/delivery-ch
 import { pinBase } from '../../../lib/workspace/mirror.ts'
 import { preflightTree } from '../../../lib/workspace/preflight.ts'
 import { removeTree } from '../../../lib/workspace/remove-tree.ts'
-import { openWorkspace } from '../../../lib/workspace/workspace.ts'
 import { evaluate, setUp } from '../evaluate.ts'
-import { mirrorOf, repositoryOf, WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
+import { mirrorOf, openAt, repositoryOf, WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
 
 const failed = (failure_kind: FailureKind, error: string): Result => ({
   outcome: 'failed',
   failure_kind,
-  error,
+  error: error.slice(0, limits.reason),
 })
 
 /** What a repository's own failure means for the session. */
@@ -26,52 +26,76 @@ const kindOf = (problem: string): FailureKind => {
   return problem === 'unreachable' ? 'infrastructure' : 'configuration'
 }
 
-/** Repository reachable, base resolves, tree can be checked out whole, branch can be made, engine can run. */
-export const preflight = async (session: WorkerSession, command: Command): Promise<Result> => {
-  const mirror = await mirrorOf(session, command)
-  if (typeof mirror !== 'string') return failed(kindOf(mirror.problem), mirror.detail)
-  const base = await resolveBase(mirror, command.session.requested_base)
-  if (!base.ok) return failed('configuration', base.detail)
-  const target = {
+type Problem = Extract<Result, { outcome: 'Preflight' }>['problems'][number]
+
+const problem = (failure_kind: FailureKind, detail: string): Problem => ({
+  failure_kind,
+  detail: detail.slice(0, limits.reason),
+})
+
+const engineProblems = (session: WorkerSession, { session: { engine_command: engine } }: Command) => {
+  const why =
+    engine === null ? 'the session names no engine command' : engineRunnable(engine, session.env.PATH ?? '')
+  return why === null ? [] : [problem('configuration', `The engine cannot be started: ${why}.`)]
+}
+
+const branchProblems = async (session: WorkerSession, command: Command): Promise<Problem[]> => {
+  const standing = await checkDeliverable({
     repository: repositoryOf(command),
     branch: branchName(command.session.id),
     signal: session.signal,
-  }
-  const [problems, standing] = await Promise.all([
-    preflightTree(mirror, base.commit),
-    checkDeliverable(target),
-  ])
-  if (problems.length > 0) return failed('configuration', problems.map(({ detail }) => detail).join(' '))
-  if (!standing.ok) return failed(kindOf(standing.problem), standing.detail)
-  const { engine_command: engine } = command.session
-  const unrunnable =
-    engine === null ? 'the session names no engine command' : engineRunnable(engine, session.env.PATH ?? '')
-  if (unrunnable !== null) return failed('configuration', unrunnable)
-  session.base = { mirror, commit: base.commit }
-  return { outcome: 'Preflight' }
+  })
+  return standing.ok ? [] : [problem(kindOf(standing.problem), standing.detail)]
 }
 
+const treeProblems = async (session: WorkerSession, mirror: string, commit: string): Promise<Problem[]> =>
+  (await preflightTree(mirror, commit, session.signal)).map(({ detail }) => problem('configuration', detail))
+
+/** What of the repository is missing; one that can't be read says nothing of its base or its branches. */
+const repositoryProblems = async (session: WorkerSession, command: Command): Promise<Problem[]> => {
+  const mirror = await mirrorOf(session, command)
+  if (typeof mirror !== 'string') return [problem(kindOf(mirror.problem), mirror.detail)]
+  const base = await resolveBase(mirror, command.session.requested_base, session.signal)
+  if (base.ok) session.base = { mirror, commit: base.commit }
+  const [ofTree, ofBranch] = await Promise.all([
+    base.ok ? treeProblems(session, mirror, base.commit) : [problem('configuration', base.detail)],
+    branchProblems(session, command),
+  ])
+  return [...ofTree, ...ofBranch]
+}
+
+/**
+ * All that is missing for a start, together: repository reachable, base resolves, tree can be checked out whole, branch can
+ * be made, engine can run.
+ */
+export const preflight = async (session: WorkerSession, command: Command): Promise<Result> => ({
+  outcome: 'Preflight',
+  problems: [...(await repositoryProblems(session, command)), ...engineProblems(session, command)],
+})
+
+/** A repository that can't be reached may be there the next time; one that refuses stays as it is. */
 const findBase = async (
   session: WorkerSession,
   command: Command,
 ): Promise<NonNullable<WorkerSession['base']> | Result> => {
   const mirror = await mirrorOf(session, command)
-  if (typeof mirror !== 'string') throw new WorkerFault(mirror.detail)
-  const base = await resolveBase(mirror, command.session.requested_base)
+  if (typeof mirror !== 'string') {
+    if (mirror.problem === 'unreachable') throw new WorkerFault(mirror.detail)
+    return failed(kindOf(mirror.problem), mirror.detail)
+  }
+  const base = await resolveBase(mirror, command.session.requested_base, session.signal)
   return base.ok ? { mirror, commit: base.commit } : failed('configuration', base.detail)
 }
 
-/** Pins the base and makes the worktree; `start_commit` is known before anything runs in it. */
+/**
+ * Pins the base and makes the worktree, with the work that the session goes on from where there is some; `start_commit` is
+ * known before anything runs in it.
+ */
 export const prepare = async (session: WorkerSession, command: Command): Promise<Result> => {
   const found = session.base ?? (await findBase(session, command))
   if ('outcome' in found) return found
   await pinBase(found.mirror, command.session.id, found.commit)
-  const workspace = await openWorkspace({
-    run: join(session.folder, 'run'),
-    mirror: found.mirror,
-    base: found.commit,
-    signal: session.signal,
-  })
+  const workspace = await openAt(session, command, found.mirror, found.commit)
   session.workspace = workspace
   return { outcome: 'Prepare', base: found.commit, start_commit: found.commit, tree: workspace.baseTree }
 }
@@ -95,6 +119,23 @@ const filesOf = (tree: string): RepositoryFiles => {
   }
 }
 
+/** Does something on a checkout of the untouched base that is only for this. */
+const onBase = async <Value>(
+  session: WorkerSession,
+  command: Command,
+  folder: string,
+  work: (tree: string) => Promise<Value>,
+): Promise<Value> => {
+  const workspace = await workspaceOf(session, command)
+  const tree = join(session.folder, folder)
+  await workspace.cleanCheckout(workspace.base, tree)
+  try {
+    return await work(tree)
+  } finally {
+    await removeTree(tree)
+  }
+}
+
 /** The contract that was given, or one from what the repository declares. */
 export const draft = async (session: WorkerSession, command: Command): Promise<Result> => {
   const { contract: given } = command.session
@@ -107,8 +148,7 @@ export const draft = async (session: WorkerSession, command: Command): Promise<R
       warnings: contractWarnings(given),
     }
   }
-  const workspace = await workspaceOf(session, command)
-  const drafted = draftContract(filesOf(workspace.tree))
+  const drafted = await onBase(session, command, 'draft', async (tree) => draftContract(filesOf(tree)))
   if ('problem' in drafted) return failed('configuration', drafted.problem.detail)
   const { contract, sources } = drafted
   return {
@@ -121,11 +161,8 @@ export const draft = async (session: WorkerSession, command: Command): Promise<R
 }
 
 /** Every check once on a checkout of its own, so that what the checks leave behind is in nobody's work. */
-export const baseline = async (session: WorkerSession, command: Command): Promise<Result> => {
-  const workspace = await workspaceOf(session, command)
-  const tree = join(session.folder, 'baseline')
-  await workspace.cleanCheckout(workspace.base, tree)
-  try {
+export const baseline = (session: WorkerSession, command: Command): Promise<Result> =>
+  onBase(session, command, 'baseline', async (tree) => {
     const failure = await setUp(session, command, tree, 'setup-baseline')
     if (failure) return failure
     const { results, captures } = await evaluate(
@@ -134,7 +171,4 @@ export const baseline = async (session: WorkerSession, command: Command): Promis
       { tree, what: 'baseline', phase: 'baseline' },
     )
     return { outcome: 'Baseline', results, captures }
-  } finally {
-    await removeTree(tree)
-  }
-}
+  })

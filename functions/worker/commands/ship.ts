@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { contractOverlap, overlapDisclosure } from '../../../lib/contract/overlap.ts'
 import type { CheckResult } from '../../../lib/contract/schema.ts'
-import { summarise } from '../../../lib/contract/summary.ts'
 import { limits } from '../../../lib/limits.ts'
+import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
@@ -43,15 +43,47 @@ const evaluateClean = async (
   }
 }
 
+type Finding = NonNullable<Review['finding']>
+
+/** Whether the work is the base again, so that nothing would be delivered. */
+const isUnchanged = (workspace: Workspace, command: Command): boolean =>
+  checkpointOf(command).tree === workspace.baseTree
+
+/** What the runtime itself saw: nothing was changed, and of the checks only those are red that a person let through. */
+const observed = (workspace: Workspace, command: Command, red: readonly CheckResult[]): Finding => {
+  const accepted = red.map(({ name }) => name).join(', ')
+  const where = command.session.verify === 'clean' ? 'a clean checkout of it' : 'the worktree'
+  return {
+    kind: 'already_satisfied',
+    summary:
+      accepted === ''
+        ? 'Nothing was changed, and every check of the contract is green.'
+        : `Nothing was changed, and every check of the contract is green but for what a person let through: ${accepted}.`,
+    evidence: `The engine left the tree as it was at ${workspace.base}; the contract was evaluated on ${where}.`,
+  }
+}
+
+/** The conclusion that a person is asked about when nothing was changed: the engine's, else the runtime's own. */
+const findingOf = (workspace: Workspace, command: Command, red: readonly CheckResult[]): Finding | null =>
+  isUnchanged(workspace, command) ? (command.session.nomination ?? observed(workspace, command, red)) : null
+
+/**
+ * Whether a person is to see the work: all that is red was let through by one, or an engine that wrote to nothing holds that
+ * nothing should change (spec/coder-session.md 7).
+ */
+const mayBeReviewed = (workspace: Workspace, command: Command, red: readonly CheckResult[]): boolean => {
+  const { nomination, mutated } = command.session
+  return red.length === 0 || (isUnchanged(workspace, command) && nomination !== null && !mutated)
+}
+
 /** Uploads what a reviewer reads, and says what the review binds. */
 const prepareReview = async (
   session: WorkerSession,
   command: Command,
   workspace: Workspace,
-  commit: string,
+  { commit, finding }: Pick<Review, 'commit' | 'finding'>,
 ): Promise<Review> => {
   const checkpoint = checkpointOf(command)
-  const unchanged = checkpoint.tree === workspace.baseTree
   const suffix = commandSuffix(command)
   const patchName = `review-${suffix}.patch`
   const bodyName = `review-${suffix}.json`
@@ -79,20 +111,14 @@ const prepareReview = async (
     { kind: 'artifact', name: bodyName, file: bodyFile },
   ])
   return {
-    kind: unchanged ? 'finding' : 'change',
+    kind: finding === null ? 'change' : 'finding',
     base: workspace.base,
     commit,
     tree: checkpoint.tree,
     stat,
     patch_full_bytes: full_bytes,
     body_artifact: bodyName,
-    finding: unchanged
-      ? {
-          kind: 'already_satisfied',
-          summary: 'Nothing was changed, and every check of the contract is green.',
-          evidence: `The engine left the tree as it was at ${workspace.base}; the contract was evaluated on a clean checkout of it.`,
-        }
-      : null,
+    finding,
     checkpoint,
   }
 }
@@ -100,15 +126,16 @@ const prepareReview = async (
 /** Evaluates the contract on the very commit that would be delivered; red here is red (DESIGN 2, Verify). */
 export const verify = async (session: WorkerSession, command: Command): Promise<Result> => {
   const workspace = await workspaceOf(session, command)
-  const unchanged = checkpointOf(command).tree === workspace.baseTree
-  const commit = unchanged ? workspace.base : await squashed(workspace, command)
+  const commit = isUnchanged(workspace, command) ? workspace.base : await squashed(workspace, command)
   const evaluated: { failure: Result } | { results: CheckResult[]; tree_edited: boolean } =
     command.session.verify === 'clean'
       ? await evaluateClean(session, command, workspace, commit)
       : await evaluateWorktree(session, command, workspace)
   if ('failure' in evaluated) return evaluated.failure
-  const review = summarise(evaluated.results).green
-    ? await prepareReview(session, command, workspace, commit)
+  const red = redResults(evaluated.results, command.session.accepted_red)
+  const finding = findingOf(workspace, command, redResults(evaluated.results))
+  const review = mayBeReviewed(workspace, command, red)
+    ? await prepareReview(session, command, workspace, { commit, finding })
     : null
   return { outcome: 'Verify', ...evaluated, review }
 }

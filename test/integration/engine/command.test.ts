@@ -37,6 +37,30 @@ describe('a command as the engine', () => {
     expect(await readFile(path.join(tree, 'got'), 'utf8')).toBe('Do it: “x”\n')
   })
 
+  describe('its tools', () => {
+    const tools = { url: 'http://127.0.0.1:4321', token: 'gh_run' }
+    const seen = async (more: Partial<CommandEngineRun>) =>
+      (await run('env | grep -Ei "^(GATEHOUSE_TOOLS|no_proxy)" | sort', more)).output_head
+        .split('\n')
+        .slice(0, -1)
+    const told = ['GATEHOUSE_TOOLS_TOKEN=gh_run', 'GATEHOUSE_TOOLS_URL=http://127.0.0.1:4321']
+
+    it('are named in its environment, where there are any', async () => {
+      expect(await seen({ tools })).toEqual(told)
+      expect(await seen({})).toEqual([])
+    })
+
+    it.each([
+      [{ https_proxy: 'http://proxy:1' }, '127.0.0.1'],
+      [{ HTTP_PROXY: 'http://proxy:1', NO_PROXY: 'a.example' }, 'a.example,127.0.0.1'],
+      [{ ALL_PROXY: 'http://proxy:1', NO_PROXY: 'a.example', no_proxy: 'b.example' }, 'b.example,127.0.0.1'],
+      [{ http_proxy: 'http://proxy:1', no_proxy: '*' }, '*'],
+    ])('are not reached by its proxy: %j', async (proxy, direct) => {
+      const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', ...proxy }
+      expect(await seen({ env, tools })).toEqual([...told, `NO_PROXY=${direct}`, `no_proxy=${direct}`])
+    })
+  })
+
   it.each<[string, CommandEngineRun['command'], string]>([
     ['exit 0 whatever it says', 'echo "FATAL: rate limit, I failed"', 'finished'],
     ['exit 1 whatever it says', 'echo "All done!"; exit 1', 'failed'],

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { judge } from '../../../lib/contract/verdict.ts'
 import { buildPrompt } from '../../../lib/engine/prompt.ts'
 import { type EngineCommand, parseEngine, resolveEngine } from '../../../lib/engine/requested.ts'
+import { tools } from '../../../lib/engine/tools.ts'
 import { isError } from '../../../lib/errors.ts'
 import { limits } from '../../../lib/limits.ts'
 import { aCheck, aContract, aRun } from '../../unit/contract/contracts.ts'
@@ -89,6 +90,41 @@ describe('the prompt', () => {
     expect(text).toContain('````\nfirst\n\n[… 99985 bytes left out …]\n```\nlast\n````')
   })
 
+  it('tells of the tools only where there are any, before what a repair is about', () => {
+    const without = buildPrompt({ ...facts, iteration: 2, failing: [failing('unit', 'x')] })
+    const text = buildPrompt({ ...facts, iteration: 2, failing: [failing('unit', 'x')], tools: true })
+    expect(without).not.toMatch(/tools/i)
+    expect(buildPrompt({ ...facts, tools: false })).toBe(buildPrompt(facts))
+    const [at, end] = [text.indexOf('\n# Tools that you can call\n'), text.indexOf('\n# Not done yet')]
+    expect(at).toBeGreaterThan(0)
+    expect(text.slice(0, at) + text.slice(end)).toBe(without)
+    expect(text.slice(at, end)).toMatchInlineSnapshot(`
+      "
+      # Tools that you can call
+
+      Until you stop, these tools answer on this machine: POST a JSON object with the token of this run, for example
+
+          curl -sS "$GATEHOUSE_TOOLS_URL/ask_user" -H "Authorization: Bearer $GATEHOUSE_TOOLS_TOKEN" \\
+            -d '{"prompt": "Which of the two formats is meant?"}'
+
+      - ask_user {"prompt"}: a person answers {"text"}. The call waits for it, for as long as
+        600 s; status 408 says that nobody answered, and you go on without. One question at a time;
+        if your call breaks off, the same words again take it up.
+      - guidance {}: what people have said since, {"messages": [{"id", "text"}]}, each of it once.
+      - report_no_change {"kind", "summary", "evidence"}: you found that nothing should change; others decide. kind is
+        already_satisfied, premise_wrong, not_reproducible; summary is one line.
+      - report_status {"status", "reason"}: how it went, before you stop. status is
+        success, failed, rate_limited, auth_required; rate_limited takes "reset_at" (RFC 3339) or
+        "retry_after_secs" as well.
+      - report_usage {"request_id", "input_tokens", "output_tokens", "cost_usd"}: once for each request to a model; null
+        is what you do not know.
+
+      Any other status than 200 comes with {"error": {"code", "message"}}.
+      "
+    `)
+    for (const name of Object.keys(tools)) expect(text.slice(at, end)).toContain(name)
+  })
+
   it('guidance comes in order', () => {
     const text = buildPrompt({ ...facts, steering: ['use tabs', 'no, spaces'] })
     expect(text.indexOf('use tabs')).toBeLessThan(text.indexOf('no, spaces'))
@@ -98,7 +134,7 @@ describe('the prompt', () => {
     const steering = Array.from({ length: 40 }, (_, at) => `${at}: ${'€'.repeat(limits.steering / 3 - 10)}`)
     const checks = Array.from({ length: limits.checks }, (_, at) => ({ name: `check ${at}`, command: 'x' }))
     const text = buildPrompt({
-      ...{ intent: 'i'.repeat(limits.intent), steering, iteration: 9 },
+      ...{ intent: 'i'.repeat(limits.intent), steering, iteration: 9, tools: true },
       contract: aContract(checks),
       failing: checks.map(({ name }) => failing(name, '😀'.repeat(1000), '€'.repeat(1365))),
     })

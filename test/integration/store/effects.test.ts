@@ -3,12 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
 import { canonical } from '../../../lib/journal/entry.ts'
 import { verifyJournal } from '../../../lib/journal/verify.ts'
-import { cancel } from '../../../lib/session/decisions.ts'
-import { settle } from '../../../lib/session/handlers.ts'
+import { cancel } from '../../../lib/session/controls.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import { carryOut, drained, transition } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
-import { askForSlot, giveBackSlot, promote } from '../../../lib/store/queue.ts'
 import { temporaryFolder } from '../../repositories.ts'
 import { Crash, crashAt, type Pieces, startPieces } from '../../support/pieces.ts'
 import { ada, creationChange, system } from '../../support/sessions.ts'
@@ -142,68 +140,11 @@ describe('an execution', () => {
       ok: true as const,
       sequence: null,
       token: await pieces.tokenOf(id.id),
-      output: { next: 'x', note: '' },
+      output: { next: 'x', note: '', wait: 1 },
     }
     expect(await pieces.platform.machine.answer(answer)).toBe(true)
     expect(await pieces.platform.machine.answer(answer)).toBe(false)
     expect(await pieces.platform.machine.heartbeat(answer.token)).toBe(false)
     expect(await pieces.platform.machine.answer({ ...answer, token: 'never given' })).toBe(false)
-  })
-})
-
-describe('a team’s slots', () => {
-  const ask = async (id: Id, n: number) => {
-    await start(id)
-    await askForSlot(pieces.platform, id.team, id.id, new Date(1_900_000_000_000 + n).toISOString())
-  }
-  const steps = async (ids: Id[]) =>
-    Promise.all(ids.map(async (id) => (await pieces.platform.sessions.require(id)).document.step))
-
-  it('admit as many as there are slots, then the next in order as slots are given back', async () => {
-    const { team } = fresh()
-    const ids = [1, 2, 3, 4].map(() => ({ ...fresh(), team }))
-    for (const [n, id] of ids.entries()) await ask(id, n)
-    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Admit', 'Admit'])
-    await giveBackSlot(pieces.platform, team, ids[1]?.id ?? '')
-    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Preflight', 'Admit'])
-    await Promise.all([1, 2, 3].map(() => giveBackSlot(pieces.platform, team, ids[1]?.id ?? '')))
-    expect(await steps(ids)).toEqual(['Preflight', 'Preflight', 'Preflight', 'Admit'])
-    expect(await pieces.platform.admission.slots(team)).toHaveLength(2)
-  })
-
-  it('are never more than there are when ten ask at once, and pass over who was cancelled in the queue', async () => {
-    const { team } = fresh()
-    const ids = Array.from({ length: 10 }, () => ({ ...fresh(), team }))
-    await Promise.all(ids.map(ask))
-    const admitted = (await steps(ids)).filter((step) => step === 'Preflight')
-    expect(admitted).toHaveLength(2)
-    const waiting = (await pieces.platform.admission.first(team))?.session_id ?? ''
-    await stop({ team, id: waiting })
-    const [held] = await pieces.platform.admission.slots(team)
-    await giveBackSlot(pieces.platform, team, held ?? '')
-    expect((await steps(ids)).filter((step) => step === 'Preflight')).toHaveLength(3)
-    expect(await pieces.platform.admission.slots(team)).not.toContain(waiting)
-  }, 30_000)
-
-  it('do not stay with a session that ended between the look at it and the claim', async () => {
-    const id = fresh()
-    await start(id)
-    await pieces.platform.admission.wait(id.team, new Date(0).toISOString(), id.id)
-    const { sessions } = pieces.platform
-    const racing = {
-      ...pieces.platform,
-      sessions: {
-        ...sessions,
-        get: async (key: Id) => {
-          const before = await sessions.get(key)
-          await stop(key)
-          await transition(pieces.platform, key, (item) => (item.runtime.settled ? null : settle(item)))
-          await pieces.platform.admission.release(key.team, key.id)
-          return before
-        },
-      },
-    }
-    await promote(racing, id.team)
-    expect(await pieces.platform.admission.slots(id.team)).toEqual([])
   })
 })

@@ -44,10 +44,13 @@ const backend = (root: string, request: IncomingMessage, response: ServerRespons
   })
 }
 
+/** What is answered instead of git's own: an HTTP status, or nothing for as long as the caller stays. */
+type Instead = number | 'nothing' | null
+
 /** A git server over https that serves the bare repositories of `root`. `status` may answer instead of it. */
 export const startHttps = async (
   root: string,
-  status: (request: IncomingMessage) => number | null = () => null,
+  status: (request: IncomingMessage) => Instead = () => null,
 ): Promise<string> => {
   const keys = temporaryFolder()
   const files = ['-keyout', join(keys, 'key'), '-out', join(keys, 'cert')]
@@ -59,6 +62,7 @@ export const startHttps = async (
     (request, response) => {
       const answer = status(request)
       if (answer === null) return backend(root, request, response)
+      if (answer === 'nothing') return
       if (answer === 401) response.setHeader('WWW-Authenticate', 'Basic realm="git"')
       response.statusCode = answer
       response.end()

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +12,8 @@ import { git, makeRepository, temporaryFolder } from '../../repositories.ts'
 import { good, localRepository, mirrorOf } from './support.ts'
 
 const refs = (mirror: string) => git(mirror, 'for-each-ref', '--format=%(refname) %(objectname)').split('\n')
+
+const pins = (mirror: string) => refs(mirror).filter((line) => line.includes('/pins/'))
 
 const fetchScript = join(import.meta.dirname, 'fetch-mirror.ts')
 const fetcher = (home: string, path: string, env: Record<string, string> = {}): ChildProcess => {
@@ -170,15 +172,47 @@ test('a pinned base outlives its branch and the mirror being repacked', async ()
 
 test('a session lets go of its own pin only', async () => {
   const repository = makeRepository()
-  const mirror = await mirrorOf(repository.directory)
+  const home = temporaryFolder()
+  const mirror = await mirrorOf(repository.directory, home)
   await pinBase(mirror, 'ses_1', repository.head)
   await pinBase(mirror, 'ses_2', repository.head)
-  await unpinBase(mirror, 'ses_1')
-  await unpinBase(mirror, 'ses_1')
-  expect(refs(mirror).filter((line) => line.includes('/pins/'))).toEqual([
-    `refs/gatehouse/pins/ses_2 ${repository.head}`,
-  ])
+  const letGo = (sessionId: string) =>
+    unpinBase({ home, repository: localRepository(repository.directory), sessionId })
+  await letGo('ses_1')
+  await letGo('ses_1')
+  expect(pins(mirror)).toEqual([`refs/gatehouse/pins/ses_2 ${repository.head}`])
   await expect(pinBase(mirror, '../../heads/main', repository.head)).rejects.toThrow()
+  await expect(letGo('../../heads/main')).rejects.toThrow()
+  expect(refs(mirror)).toContain(`refs/heads/main ${repository.head}`)
+})
+
+test('a session lets go of its pin in a mirror that somebody has packed', async () => {
+  const repository = makeRepository()
+  const home = temporaryFolder()
+  const mirror = await mirrorOf(repository.directory, home)
+  await pinBase(mirror, 'ses_1', repository.head)
+  await pinBase(mirror, 'ses_10', repository.head)
+  git(mirror, 'pack-refs', '--all', '--prune')
+  expect(existsSync(join(mirror, 'refs', 'gatehouse', 'pins', 'ses_1'))).toBe(false)
+  await unpinBase({ home, repository: localRepository(repository.directory), sessionId: 'ses_1' })
+  expect(pins(mirror)).toEqual([`refs/gatehouse/pins/ses_10 ${repository.head}`])
+})
+
+test('a session lets go of its pins in every mirror of its repository, and where there is none', async () => {
+  const directory = join(temporaryFolder(), 'repository')
+  const home = temporaryFolder()
+  const letGo = () => unpinBase({ home, repository: localRepository(directory), sessionId: 'ses_1' })
+  await letGo()
+  const narrow = makeRepository({ directory })
+  const mirrors = [await mirrorOf(directory, home)]
+  await pinBase(mirrors[0] ?? '', 'ses_1', narrow.head)
+  rmSync(directory, { recursive: true })
+  const wide = makeRepository({ directory, format: 'sha256' })
+  mirrors.push(await mirrorOf(directory, home))
+  await pinBase(mirrors[1] ?? '', 'ses_1', wide.head)
+  expect(mirrors.map((mirror) => pins(mirror).length)).toEqual([1, 1])
+  await letGo()
+  expect(mirrors.map((mirror) => pins(mirror).length)).toEqual([0, 0])
 })
 
 test('processes that fetch one mirror at once all succeed', async () => {

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -102,4 +103,30 @@ test.each([
     request.url?.includes('receive-pack') ? status : needsToken(request)
   const delivery = await finish(await prepare(receiving))
   expect(await deliverBranch(delivery)).toMatchObject({ ok: false, problem })
+})
+
+test('an abort ends a fetch in the middle, and the next one succeeds', async () => {
+  const server = makeRepository({ bare: true })
+  const asked = Promise.withResolvers<void>()
+  const left = Promise.withResolvers<void>()
+  const home = temporaryFolder()
+  const isFetching = () =>
+    readdirSync(home, { recursive: true }).some((name) => String(name).endsWith('.fetching'))
+  let hangs = true
+  const origin = await startHttps(dirname(server.directory), (request) => {
+    if (!hangs || request.method !== 'POST' || !isFetching()) return null
+    request.on('close', () => left.resolve())
+    asked.resolve()
+    return 'nothing'
+  })
+  const repository = remote(`${origin}/repository.git`)
+  const abort = new AbortController()
+  const fetching = fetchMirror({ home, repository, signal: abort.signal }).catch((error: unknown) => error)
+  await asked.promise
+  abort.abort()
+  expect(await fetching).toMatchObject({ name: 'GitError', kind: 'cancelled' })
+  await left.promise
+  hangs = false
+  const mirror = good(await fetchMirror({ home, repository }))
+  expect(mirror.head?.commit).toBe(server.head)
 })

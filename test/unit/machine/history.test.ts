@@ -59,6 +59,17 @@ describe('a step that ended', () => {
   })
 })
 
+it.each([
+  ['Admit', 'admission'],
+  ['Code', 'worker'],
+  ['Decide', 'handler'],
+  ['RateLimit', 'wait'],
+  ['ValidateGate', 'gate'],
+  ['Rest', 'handler'],
+] as const)('%s is told as run by: %s', (name, kind) => {
+  expect(stepHistory([entered(0, name)])).toMatchObject([{ name, kind, outcome: 'running' }])
+})
+
 it('counts how often a step was entered', () => {
   const events = ['Code', 'Validate', 'Code', 'Validate', 'Code'].flatMap((name, index) => [
     entered(index * 2, name),

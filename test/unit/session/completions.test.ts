@@ -56,7 +56,7 @@ describe('a result', () => {
   })
 
   it('that comes after the end is told that it is superseded', () => {
-    const late = () => completed(sessionAt('abandoned', 'Deliver'), { outcome: 'Preflight' })
+    const late = () => completed(sessionAt('abandoned', 'Deliver'), { outcome: 'Preflight', problems: [] })
     expect(late).toThrow(expect.objectContaining({ code: 'superseded' }))
   })
 

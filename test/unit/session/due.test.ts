@@ -1,38 +1,84 @@
-import { expect, test } from 'vitest'
-import { arrived, changeItem, dueAt } from '../../../lib/session/item.ts'
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../../lib/ids.ts'
+import type { RecordFact } from '../../../lib/journal/facts.ts'
+import { limits } from '../../../lib/limits.ts'
+import { openGate } from '../../../lib/session/gates.ts'
+import { arrived, changeItem, dueAt, type SessionItem } from '../../../lib/session/item.ts'
 import { renewLease, takeLease } from '../../../lib/session/worker.ts'
-import { sessionAt } from '../../support/sessions.ts'
+import { aCheckpoint, at, epochMs, sessionAt } from '../../support/sessions.ts'
 
-const start = Date.parse('2026-01-01T00:00:00.000Z')
-const at = (ms: number) => new Date(start + ms).toISOString()
 const nothing = { actor: { kind: 'system', id: 'test' } as const, facts: [] }
+const hour = 3_600_000
+const quiet = { start_pending: false, answers: [] }
 
-test('a worker that keeps its lease alive does not keep the sweep away', () => {
-  const base = changeItem(sessionAt('running', 'Code'), arrived(sessionAt('running', 'Code'), nothing), at(0))
-  const compute = { id: 'wrk_1', status: 'starting' as const, started_at: at(0), stopped_at: null }
-  let item = changeItem(base, { ...nothing, runtime: { compute } }, at(0))
-  item = changeItem(item, takeLease(item, 'wrk_1', start), at(0))
-  const due = dueAt(item)
-  for (let beat = 1; beat <= 100; beat++) {
-    const lease = { worker_id: 'wrk_1', epoch: item.runtime.lease.epoch }
-    item = changeItem(item, renewLease(item, lease, start + beat * 5000), at(beat * 5000))
-  }
-  expect(dueAt(item)).toBe(due)
-  expect(Date.parse(due ?? '')).toBeLessThanOrEqual(start + 60_000)
-})
-
-test('a session whose step has arrived is looked at again a while after that, and a settled one never', () => {
-  const item = sessionAt('running', 'Validate')
-  const seen = changeItem(item, arrived(item, nothing), at(3_600_000))
-  expect(Date.parse(dueAt(seen) ?? '')).toBeGreaterThan(start + 3_600_000)
-  const settled = changeItem(
-    seen,
-    {
-      ...nothing,
-      drained: seen.journal_head.sequence,
-      runtime: { settled: true, start_pending: false, answers: [] },
-    },
-    at(3_600_001),
+/** The item after all that was decided has been carried out, seen at a time. */
+const carriedOut = (item: SessionItem, ms: number, runtime: Partial<SessionItem['runtime']> = {}) =>
+  changeItem(
+    item,
+    { ...nothing, looked: true, drained: item.journal_head.sequence, runtime: { ...quiet, ...runtime } },
+    at(ms),
   )
-  expect(dueAt(settled)).toBeNull()
+const due = (item: SessionItem) => Date.parse(dueAt(item) ?? '') - epochMs
+
+const atGate = (openedAt: number): SessionItem =>
+  sessionAt('needs_approval', 'Review', [openGate('approval', openedAt)])
+
+const limitedUntil = (ms: number): SessionItem => {
+  const data = { reset_at: at(ms), reason: 'x', infra_failures: 1 }
+  return sessionAt('running', 'RateLimit', [{ type: 'rate_limited', data }])
+}
+
+const askedUntil = (ms: number): SessionItem => {
+  const data = { request_id: newId('req'), prompt: 'x', deadline_at: at(ms) }
+  return sessionAt('running', 'Code', [{ type: 'user_input_requested', data }])
+}
+
+describe('the sweep looks', () => {
+  it('though a worker keeps its lease alive', () => {
+    const base = carriedOut(sessionAt('running', 'Code'), 0)
+    const compute = { id: 'wrk_1', status: 'starting' as const, started_at: at(0), stopped_at: null }
+    let item = changeItem(base, { ...nothing, runtime: { compute } }, at(0))
+    item = changeItem(item, takeLease(item, 'wrk_1', epochMs), at(0))
+    const before = dueAt(item)
+    for (let beat = 1; beat <= 100; beat++) {
+      const lease = { worker_id: 'wrk_1', epoch: item.runtime.lease.epoch }
+      item = changeItem(item, renewLease(item, lease, epochMs + beat * 5000), at(beat * 5000))
+    }
+    expect(dueAt(item)).toBe(before)
+    expect(due(item)).toBeLessThanOrEqual(60_000)
+  })
+
+  it('again a while after a step has arrived', () => {
+    const item = sessionAt('running', 'Validate')
+    const seen = changeItem(item, arrived(item, nothing), at(hour))
+    expect(due(seen)).toBeGreaterThan(hour)
+  })
+
+  it('soon at what is half done', () => {
+    expect(due(sessionAt('running', 'Code'))).toBeLessThanOrEqual(60_000)
+    expect(due(carriedOut(sessionAt('needs_approval', 'Review'), 0, { start_pending: true }))).toBe(30_000)
+  })
+
+  it.each<[string, SessionItem, number]>([
+    ['a gate', sessionAt('needs_approval', 'Review', [openGate('approval', epochMs)]), hour],
+    ['a gate near its end', atGate(epochMs + 60_000 - limits.gateMs), 60_000],
+    ['a rate limit', limitedUntil(50_000), 50_000],
+    ['a long rate limit', limitedUntil(10 * hour), hour],
+    ['a question near its end', askedUntil(20_000), 20_000],
+    ['work', sessionAt('running', 'Code'), 60_000],
+  ])('at %s in time', (_, item, ms) => {
+    expect(due(carriedOut(item, 0))).toBe(ms)
+  })
+
+  it('at no session at rest', () => {
+    expect(dueAt(carriedOut(sessionAt('running', 'Rest'), 0, { resting: true }))).toBeNull()
+  })
+
+  it('at a settled one when it may be removed, and never at one with retained work', () => {
+    const settled = carriedOut(sessionAt('merged', 'Settle'), hour, { settled: true })
+    expect(due(settled)).toBe(limits.retention.days * 24 * hour + 1000)
+    const kept = { checkpoint: aCheckpoint(), reason: 'abandoned' }
+    const facts: RecordFact[] = [{ type: 'workspace_retained', data: kept }]
+    expect(dueAt(carriedOut(sessionAt('abandoned', 'Settle', facts), hour, { settled: true }))).toBeNull()
+  })
 })

@@ -1,37 +1,38 @@
+import type { CheckResult } from '../../../lib/contract/schema.ts'
 import { newId } from '../../../lib/ids.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
 import { advance } from '../../../lib/session/advance.ts'
 import { complete } from '../../../lib/session/completions.ts'
-import { approve, cancel, confirm, reject, requestChanges, revise } from '../../../lib/session/decisions.ts'
+import { confirm, revise } from '../../../lib/session/contract-decisions.ts'
+import { answer, cancel, resume, steer } from '../../../lib/session/controls.ts'
+import { decide } from '../../../lib/session/decide.ts'
+import { decideGate } from '../../../lib/session/gate-decisions.ts'
 import {
   computeAlive,
-  decide,
   dispatch,
   enterGate,
+  liftLimit,
   plan,
-  recover,
+  rest,
   settle,
 } from '../../../lib/session/handlers.ts'
 import { type Change, changeItem, type SessionItem, sessionItemSchema } from '../../../lib/session/item.ts'
 import type { Result } from '../../../lib/session/protocol.ts'
-import { isGateStep, isTerminal, isWorkerStep } from '../../../lib/session/states.ts'
+import { recover } from '../../../lib/session/recover.ts'
+import { approve, reject, requestChanges } from '../../../lib/session/review-decisions.ts'
+import { isTerminal, isWorkerStep } from '../../../lib/session/states.ts'
 import {
   appendEvents,
+  ask,
+  expireQuestion,
   nextCommand,
   renewLease,
   requireLease,
+  retain,
   takeLease,
 } from '../../../lib/session/worker.ts'
-import {
-  aCheckpoint,
-  aContract,
-  ada,
-  aResult,
-  epochMs,
-  newSession,
-  sha,
-  system,
-} from '../../support/sessions.ts'
+import { aCheckpoint, aContract, ada, aResult, epochMs, newSession, system } from '../../support/sessions.ts'
+import * as results from './results.ts'
 
 /** What may happen to a session next; `dice` picks among the variants of it, the wrong ones included. */
 export type Move = { kind: keyof typeof moves; dice: number }
@@ -42,60 +43,82 @@ type Next = Change | null
 const pick = <Value>(from: readonly [Value, ...Value[]], dice: number): Value =>
   from[dice % from.length] ?? from[0]
 
-const results = (dice: number) => [
+const checked = (dice: number): [CheckResult, ...CheckResult[]] => [
   aResult({ verdict: pick(['passed', 'passed', 'failed', 'could_not_run', 'flaky'], dice) }),
   ...(dice % 3 === 0 ? [aResult({ name: 'shape', verdict: 'captured' })] : []),
 ]
 
-const resultOf = ({ item, dice }: Here): Result => {
+const problems = (dice: number) =>
+  results.aPreflight(
+    ...pick<results.Of<'Preflight'>['problems'][number]['failure_kind'][]>(
+      [[], [], [], ['configuration'], ['infrastructure', 'auth_required']],
+      dice,
+    ),
+  )
+
+const gone = { exit_code: null, signal: 'SIGKILL' }
+const cost = (cost_usd: number) => ({ input_tokens: 1, output_tokens: 1, cost_usd, complete: true })
+
+/** How an engine's run may end: well at 0 to 3, with nothing written at 13 to 15, interrupted in each way between. */
+const runs = ({ now, item, dice }: Here): results.Of<'Code'> => {
+  const reset = new Date(now + (dice % 5) * 1000).toISOString()
+  const all: [results.Of<'Code'>, ...results.Of<'Code'>[]] = [
+    results.aRun(),
+    results.aRun({ guidance_applied: item.document.steering_messages.length }),
+    results.aRun({ usage: cost(0.3), guidance_applied: dice % 4 }),
+    results.aRun({ report: results.aReport('success') }),
+    results.aRun({ status: 'failed', exit_code: 1 }),
+    results.aRun({ status: 'killed', ...gone }),
+    results.aRun({ status: 'timed_out', ...gone, usage: cost(0.5) }),
+    results.aRun({ status: 'unavailable', exit_code: 127 }),
+    results.aRun({ status: 'over_budget', ...gone }),
+    results.aRun({ status: 'cancelled', ...gone }),
+    results.aRun({ report: results.aReport('rate_limited', reset) }),
+    results.aRun({ report: results.aReport('rate_limited') }),
+    results.aRun({ report: results.aReport('auth_required') }),
+    results.anIdleRun({ touched: true, nomination: results.aNomination() }),
+    results.anIdleRun({ nomination: results.aNomination(pick(['premise_wrong', 'not_reproducible'], dice)) }),
+    results.anIdleRun(),
+  ]
+  return pick(all, dice)
+}
+
+const verifications = (dice: number): results.Of<'Verify'> => {
+  const kinds = ['already_satisfied', 'not_reproducible'] as const
+  const made =
+    pick([0, 1], dice >> 2) === 0
+      ? results.verification(checked(dice))
+      : results.aConclusion(pick(kinds, dice), checked(dice))
+  if (dice % 5 === 0) return { ...made, review: null }
+  return dice % 29 === 0 ? { ...made, review: made.review && { ...made.review, finding: null } } : made
+}
+
+const resultOf = (here: Here): Result => {
+  const { item, dice } = here
   if (dice % 17 === 0) return { outcome: 'failed', failure_kind: 'configuration', error: 'x \ud800 y' }
   if (dice % 11 === 0) return { outcome: 'fault', detail: 'lost the network' }
   const step =
     dice % 13 === 0 ? pick(['Preflight', 'Code', 'Verify', 'Deliver'] as const, dice) : item.document.step
   switch (step) {
     case 'Prepare':
-      return { outcome: step, base: sha('a'), start_commit: sha('a'), tree: sha('b') }
-    case 'Draft': {
-      const contract = dice % 7 === 0 ? aContract({ checks: [] }) : (item.document.contract ?? aContract())
-      return { outcome: step, contract, provenance: 'operator_supplied', sources: [], warnings: [] }
-    }
+      return results.aPreparation
+    case 'Draft':
+      return results.aDraft({
+        contract: dice % 7 === 0 ? aContract({ checks: [] }) : (item.document.contract ?? aContract()),
+        provenance: pick(['runtime_generated', 'model_derived'] as const, dice),
+      })
     case 'Baseline':
-      return { outcome: step, results: results(dice), captures: {} }
+      return results.aBaseline(...checked(dice))
     case 'Code':
-      return {
-        ...{ outcome: step, status: 'finished', exit_code: 0, signal: null, duration_ms: 1, output_bytes: 0 },
-        ...{ artifact: null, survivors: 0, changed: true, checkpoint: aCheckpoint() },
-      }
+      return runs(here)
     case 'Validate':
-      return { outcome: step, results: results(dice), tree_edited: false }
-    case 'Verify': {
-      const review = {
-        ...{
-          kind: pick(['change', 'finding'] as const, dice >> 2),
-          base: sha('a'),
-          commit: sha('e'),
-          tree: sha('f'),
-        },
-        ...{ stat: { files: 1, insertions: 1, deletions: 0 }, patch_full_bytes: 9, body_artifact: 'review' },
-        ...{ finding: null, checkpoint: aCheckpoint() },
-      }
-      return {
-        outcome: step,
-        results: results(dice),
-        tree_edited: false,
-        review: dice % 5 === 0 ? null : review,
-      }
-    }
+      return results.validation(...checked(dice))
+    case 'Verify':
+      return verifications(dice)
     case 'Deliver':
-      return {
-        outcome: step,
-        delivered:
-          dice % 2 === 0
-            ? { ok: true, branch: 'gatehouse/x', commit: sha('e') }
-            : { ok: false, problem: 'moved', detail: 'the branch moved' },
-      }
+      return pick([results.aDelivery, results.aFailedDelivery], dice + 1)
     default:
-      return { outcome: 'Preflight' }
+      return problems(dice)
   }
 }
 
@@ -108,18 +131,22 @@ const hashOf = ({ item, dice }: Here) =>
   dice % 7 === 0 ? 'sha256:old' : (item.document.contract_hash ?? 'none')
 const reviewOf = ({ item, dice }: Here) =>
   dice % 7 === 0 ? newId('rev') : (item.document.review_identity?.review_id ?? newId('rev'))
+const gateOf = ({ item, dice }: Here) =>
+  dice % 7 === 0 ? newId('gate') : (item.document.gate?.id ?? newId('gate'))
+const questionOf = ({ item, dice }: Here) =>
+  dice % 7 === 0 ? newId('req') : (item.document.question?.request_id ?? newId('req'))
 
 /** The machine enters the step at which the session is, as the step handler does. */
 const enter = ({ item, now }: Here): Next => {
   const { step } = item.document
   const token = newId('evt')
-  if (item.runtime.settled) return null
+  if (item.runtime.settled || item.runtime.resting) return null
   if (step === 'Admit') return { actor: system, facts: [], runtime: { task: { step, token } } }
-  if (isGateStep(step)) return enterGate(item, step, token)
   if (isWorkerStep(step)) return dispatch(item, step, token, now).change
   if (step === 'Plan') return plan(item, now)
   if (step === 'Decide') return decide(item, now).change
-  return settle(item)
+  if (step === 'Rest') return rest()
+  return step === 'Settle' ? settle(item) : enterGate(item, step, token)
 }
 
 const events: readonly Fact[] = [{ type: 'error', data: { message: 'half a \ud83d character' } }]
@@ -135,20 +162,36 @@ const finish = (here: Here): Next => {
     : null
 }
 
+/** The machine's own clock ends the wait for a rate limit. */
+const lift = ({ item, now }: Here): Next => {
+  const over = Math.max(now, Date.parse(item.document.rate_limit?.reset_at ?? ''))
+  return recover(item, { error: 'States.Timeout', cause: '', at: newId('evt') }, over)
+}
+
 /** What carries the session on from where it is, as a machine, a worker and a willing person would. */
 const onward = (here: Here): Next => {
   const { item, now, dice } = here
   const { runtime, document } = item
   const { step } = document
+  if (step === 'Rest' && runtime.resting) return moves.resume({ ...here, dice: 1 })
   if (!runtime.task) return enter(here)
-  if (step === 'Admit') return moves.admit(here)
   if (isWorkerStep(step)) {
     if (!computeAlive(item, now)) return enter(here)
     if (runtime.compute?.status === 'starting') return moves.lease({ ...here, dice: 1 })
     return runtime.command ? finish(here) : enter(here)
   }
-  const answers = [moves.approve, moves.approve, moves.changes, moves.reject] as const
-  return step === 'Confirm' ? moves.confirm(here) : pick(answers, dice >> 3)(here)
+  switch (step) {
+    case 'Admit':
+      return moves.admit(here)
+    case 'RateLimit':
+      return lift(here)
+    case 'Confirm':
+      return moves.confirm(here)
+    case 'Review':
+      return pick([moves.approve, moves.approve, moves.changes, moves.reject] as const, dice >> 3)(here)
+    default:
+      return moves.gate(here)
+  }
 }
 
 export const moves = {
@@ -156,13 +199,16 @@ export const moves = {
   enter,
   /** A step's handler is run where the session is not: only the lifecycle stands between. */
   stray: ({ item, now, dice }: Here): Next =>
-    pick([() => plan(item, now), () => decide(item, now).change, () => settle(item)], dice)(),
+    pick(
+      [() => plan(item, now), () => decide(item, now).change, () => settle(item), () => liftLimit(item, now)],
+      dice,
+    )(),
   admit: ({ item }: Here): Next =>
     advance(item, { trigger: 'admitted', by: 'system', actor: system, note: '' }),
   lease: ({ item, now, dice }: Here): Next =>
     takeLease(item, dice % 19 === 0 ? 'wrk_other' : (item.runtime.compute?.id ?? 'wrk_none'), now),
   beat: (here: Here): Next => renewLease(here.item, leaseOf(here), here.now),
-  ask: (here: Here): Next => {
+  poll: (here: Here): Next => {
     const next = nextCommand(here.item, leaseOf(here))
     return next.kind === 'stop' ? next.change : null
   },
@@ -177,6 +223,7 @@ export const moves = {
       ...{ actor: { kind: 'worker', id: 'wrk' }, events: [], artifact: 'results', now: here.now },
       reviewId: newId('rev'),
     }),
+  retain: (here: Here): Next => retain(here.item, leaseOf(here), { ...aCheckpoint(), id: 'late' }),
   confirm: (here: Here): Next =>
     confirm(
       here.item,
@@ -188,15 +235,33 @@ export const moves = {
   reject: (here: Here): Next => reject(here.item, { review_id: reviewOf(here), reason: 'no' }, ada),
   changes: (here: Here): Next =>
     requestChanges(here.item, { review_id: reviewOf(here), text: 'more' }, ada, here.now),
+  gate: (here: Here): Next => {
+    const action = pick(['advance', 'loop_back', 'loop_back', 'abort'] as const, here.dice)
+    return decideGate(here.item, { gate_id: gateOf(here), action, note: null }, ada, here.now)
+  },
+  steer: ({ item, dice }: Here): Next => steer(item, `hint ${dice % 10}`, ada),
+  question: (here: Here): Next => {
+    const asked = { request_id: here.dice % 3 === 0 ? questionOf(here) : newId('req'), prompt: 'which?' }
+    return ask(here.item, leaseOf(here), asked, here.now)
+  },
+  answer: (here: Here): Next => answer(here.item, { request_id: questionOf(here), text: 'that' }, ada),
+  expire: ({ item, now, dice }: Here): Next => expireQuestion(item, system, now + (dice % 2) * 600_000),
+  resume: ({ item, now, dice }: Here): Next =>
+    resume(item, pick([null, null, 'define', 'plan', 'code', 'validate'] as const, dice), ada, now),
   cancel: ({ item }: Here): Next => cancel(item, 'enough', ada),
-  fault: ({ item, dice }: Here): Next =>
+  /** A fault as the machine tells it, now and then a second time; one in four is a time that is over. */
+  fault: ({ item, now, dice }: Here): Next =>
     isTerminal(item.document.state)
       ? null
-      : recover(item, {
-          step: item.document.step,
-          error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout'], dice),
-          cause: '\u{1f600}'.repeat(300),
-        }),
+      : recover(
+          item,
+          {
+            error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout', 'WorkerLost'], dice),
+            cause: '\u{1f600}'.repeat(300),
+            at: dice % 3 === 0 ? 'the same' : newId('evt'),
+          },
+          now + (dice % 2 === 0 ? 7 * 86_400_000 : 0),
+        ),
   /** What was decided is carried out: the journal has a part of the outbox, the machine all answers. */
   drain: ({ item, dice }: Here): Next => {
     const upTo = item.outbox[dice % Math.max(1, item.outbox.length)]?.sequence
@@ -215,11 +280,21 @@ const checkOf = () => {
   return check
 }
 
+/** A session that begins in one of many ways: by mode and limits, to an end on its way, authorised, given or continued. */
 export const begin = (dice: number): SessionItem =>
   newSession({
     ...{ mode: pick(['supervise', 'auto'] as const, dice), max_iterations: 1 + (dice % 5) },
     ...{ repair_invokes: pick([null, 0, 5], dice >> 1), max_wall_secs: pick([60, 3600], dice >> 2) },
-    ...{ intent: 'a \ud800 half' },
+    ...{ intent: 'a \ud800 half', transient_retries: pick([null, 0, 3], dice >> 3) },
+    until: pick([null, null, 'define', 'plan', 'code', 'validate'] as const, dice),
+    yes_ship: dice % 3 === 0 ? { by: 'grace' } : null,
+    budget_usd: dice % 4 === 1 ? 1 : null,
+    keep_workspace_on_cancel: dice % 2 === 1,
+    keep_workspace_on_failure: dice % 5 === 0,
+    ...(dice % 6 === 5 ? { contract: null } : {}),
+    ...(dice % 7 === 0
+      ? { resumed_from: newId('ses'), checkpoint: aCheckpoint(), steering_messages: ['a'] }
+      : {}),
   })
 
 /** The item as a store gives it back. */
@@ -229,5 +304,5 @@ export const stored = (item: SessionItem): SessionItem =>
 /** Makes one move; what a refused move throws comes through, with nothing changed. */
 export const make = (item: SessionItem, move: Move, now: number): SessionItem => {
   const change = moves[move.kind]({ item, now: epochMs + now, dice: move.dice })
-  return change ? stored(changeItem(item, change, new Date(epochMs + now).toISOString())) : item
+  return change ? changeItem(item, change, new Date(epochMs + now).toISOString()) : item
 }

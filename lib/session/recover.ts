@@ -1,0 +1,78 @@
+import type { Actor } from '../journal/entry.ts'
+import type { Fact } from '../journal/facts.ts'
+import { limits } from '../limits.ts'
+import { advance } from './advance.ts'
+import type { Document } from './document.ts'
+import { fail } from './fail.ts'
+import { openGate } from './gates.ts'
+import { liftLimit } from './handlers.ts'
+import type { Change, SessionItem } from './item.ts'
+import { isGateStep, type Step } from './states.ts'
+
+/** A fault as the machine reports it: `at` is when it entered Recover, the same for each repeat of that call. */
+export type Fault = { error: string; cause: string; at: string }
+
+const actor = (step: Step): Actor => ({ kind: 'system', id: step })
+
+/** The machine has left the step whose token the session may still hold, and the worker that the fault was about. */
+const left = (item: SessionItem, change: Change, fault: Fault): Change => {
+  const { compute, answers } = item.runtime
+  return {
+    ...change,
+    runtime: {
+      ...change.runtime,
+      answers,
+      compute: compute && compute.status !== 'stopped' ? { ...compute, status: 'stopping' } : compute,
+      last_recovery: fault.at,
+    },
+  }
+}
+
+/** Whether what the session waits for is over; a step before it that timed out after its last write says nothing of that. */
+const isOver = ({ gate, rate_limit: limit }: Document, { error }: Fault, now: number): boolean => {
+  const end = gate?.deadline_at ?? limit?.reset_at
+  return error === 'States.Timeout' && end !== undefined && now >= Date.parse(end)
+}
+
+/** How the step is run again: an engine's run from its checkpoint, up to a ceiling at which a person is asked. */
+const again = (item: SessionItem, facts: readonly Fact[], detail: string, now: number): Change => {
+  const { step, checkpoint_resumes: resumes } = item.document
+  const base = { by: 'system' as const, actor: actor(step), note: detail }
+  if (step !== 'Code') return advance(item, { ...base, trigger: 'recovered', facts })
+  if (resumes < limits.checkpointResumes) {
+    const resumed: Fact = { type: 'checkpoint_resumed', data: { step, count: resumes + 1 } }
+    return advance(item, { ...base, trigger: 'recovered', facts: [...facts, resumed] })
+  }
+  const context = `The engine’s run was lost and resumed ${resumes} times. ${detail}`
+  const gate = openGate('validate', now, { context, cause: 'interrupted', unexpected: true })
+  return advance(item, { ...base, trigger: 'resumes_exhausted', facts, after: [gate] })
+}
+
+/**
+ * A step failed outside the work itself: its worker was lost, it timed out, or its handler threw. The step is run
+ * again from the last checkpoint until the ceilings of spec/workflow-state.md C.3. A gate whose time is over fails the
+ * session by its own kind; a rate limit whose time is over has lifted. Null for a repeat of a fault that was dealt with.
+ */
+export const recover = (item: SessionItem, fault: Fault, now: number): Change | null => {
+  const { document, runtime } = item
+  const { step } = document
+  if (runtime.last_recovery === fault.at) return null
+  const over = isOver(document, fault, now)
+  if (step === 'RateLimit' && over) return left(item, liftLimit(item, now), fault)
+  if (isGateStep(step) && over) {
+    const error = 'nobody answered before the gate’s deadline'
+    return left(item, fail(item, 'system', actor(step), { failure_kind: 'stalled', error }), fault)
+  }
+  const count = document.infra_failures + 1
+  const detail = `${fault.error}: ${fault.cause}`.slice(0, 500)
+  const facts: Fact[] = [{ type: 'infrastructure_fault', data: { step, cause: fault.error, detail, count } }]
+  if (count >= limits.infraFailures) {
+    const error = `${count} faults, the last at ${step}: ${detail}`
+    return left(
+      item,
+      fail(item, 'system', actor(step), { failure_kind: 'infrastructure', error }, facts),
+      fault,
+    )
+  }
+  return left(item, again(item, facts, detail, now), fault)
+}

@@ -1,0 +1,23 @@
+import type { Document } from './document.ts'
+import type { FailureKind } from './states.ts'
+
+/**
+ * Whether unfinished work outlives a session that ends so, for another to go on from. Partial work survives the limits
+ * that cut it short, whatever was asked for (spec/coder-session.md 3, 8).
+ */
+export const keepsWork = (document: Document, end: FailureKind | 'cancelled'): boolean => {
+  switch (end) {
+    case 'cancelled':
+      return document.keep_workspace_on_cancel
+    case 'budget_exhausted':
+    case 'auth_required':
+      return true
+    case 'infrastructure':
+      // A cancel that keeps the work keeps it also where a fault came first.
+      return document.keep_workspace_on_failure || document.keep_workspace_on_cancel
+    case 'configuration':
+    case 'stalled':
+    case 'error':
+      return document.keep_workspace_on_failure
+  }
+}
