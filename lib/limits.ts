@@ -45,8 +45,9 @@ export const limits = {
   checkpointResumes: 3,
   /** Validate failures of a whole session, which nothing resets; at this many a person is asked. */
   totalFailures: 10,
-  /** A rate limit without a usable reset time, or one further away than this, is not waited for. */
+  /** A rate limit that lifts later than this is not waited for; of one without a reset time, the first wait. */
   rateLimitWaitMs: 7 * 24 * 3600_000,
+  rateLimitGuessMs: 60_000,
 
   gateMs: 7 * 24 * 3600_000,
   /** What a gate shows a person, in characters (spec/workflow-state.md C.8). */

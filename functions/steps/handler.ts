@@ -181,13 +181,31 @@ const runRecover = async (platform: Platform, event: StepEvent): Promise<Recover
   }
 }
 
-/** The handler of every step of the machine: one validated transition each. */
+/** What the machine is told of a fault of ours; the whole of it is in the log, as its cause. */
+export class StepFault extends Error {
+  constructor(cause: unknown) {
+    const { name, message } = cause instanceof Error ? cause : { name: 'Error', message: String(cause) }
+    super(`${name}: ${message}`.slice(0, limits.stateOutput / 4), { cause })
+    this.name = 'StepFault'
+    // A function's stack is part of what the machine is told, and can be longer than a state may be.
+    this.stack = `${this.name}: ${this.message}`
+  }
+}
+
+const run = async (platform: Platform, event: StepEvent): Promise<StepOutput | null> => {
+  if (event.step === 'Recover') return runRecover(platform, event)
+  if (event.task_token === undefined) return runHandler(platform, event, event.step)
+  await park(platform, event, event.step, event.task_token)
+  return null
+}
+
+/** The handler of every step of the machine: one validated transition each. Throws StepFault. */
 export const createStepHandler =
   (platform: Platform) =>
   async (input: unknown): Promise<StepOutput | null> => {
-    const event = stepEventSchema.parse(input)
-    if (event.step === 'Recover') return runRecover(platform, event)
-    if (event.task_token === undefined) return runHandler(platform, event, event.step)
-    await park(platform, event, event.step, event.task_token)
-    return null
+    try {
+      return await run(platform, stepEventSchema.parse(input))
+    } catch (error) {
+      throw new StepFault(error)
+    }
   }

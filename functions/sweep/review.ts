@@ -14,7 +14,8 @@ export type Proof = { review_id: string } & (
   | { proven: false; reason: string }
 )
 
-type Claim = { kind: 'start_tree' } | { kind: 'bundle'; name: string; sha256: string } | { reason: string }
+type Bundle = { name: string; sha256: string | null }
+type Claim = { kind: 'start_tree' } | ({ kind: 'bundle' } & Bundle) | { reason: string }
 
 /** What would have to be shown of a review's tree, as far as the document alone tells. Pure. */
 export const claimOf = ({ review_identity: review, checkpoint, start_tree }: Document): Claim => {
@@ -22,9 +23,7 @@ export const claimOf = ({ review_identity: review, checkpoint, start_tree }: Doc
   if (checkpoint.tree !== review.tree) return { reason: 'the saved work is not what was reviewed' }
   if (review.tree === start_tree) return { kind: 'start_tree' }
   if (checkpoint.bundle === null) return { reason: 'the reviewed work was not saved' }
-  const sha256 = checkpoint.bundle_sha256 ?? null
-  if (sha256 === null) return { reason: 'no hash of the saved work was recorded' }
-  return { kind: 'bundle', name: checkpoint.bundle, sha256 }
+  return { kind: 'bundle', name: checkpoint.bundle, sha256: checkpoint.bundle_sha256 }
 }
 
 const sha256Of = async (platform: Platform, key: string): Promise<string | null> => {
@@ -35,16 +34,20 @@ const sha256Of = async (platform: Platform, key: string): Promise<string | null>
   return hash.digest('hex')
 }
 
-/** Reads the saved work; one that was shown to be whole before needs only to be there still. */
+/**
+ * Reads the saved work; one that was shown to be whole before needs only to be there still, and so does one that was
+ * saved before hashes were recorded: the delivery makes the reviewed commit from it anew, and compares.
+ */
 const readBundle = async (
   platform: Platform,
   { team, id, document }: SessionItem,
-  { name, sha256 }: { name: string; sha256: string },
+  { name, sha256 }: Bundle,
 ): Promise<{ proven: true; proof: string } | { proven: false; reason: string }> => {
   const key = objectKey.bundle(team, id, name)
   const missing = { proven: false, reason: 'the saved work is gone' } as const
-  const proof = { proven: true, proof: `bundle ${name} is there and hashes to ${sha256}` } as const
-  if (document.review_restored) return (await platform.blobs.exists(key)) ? proof : missing
+  const told = sha256 === null ? 'is there' : `is there and hashes to ${sha256}`
+  const proof = { proven: true, proof: `bundle ${name} ${told}` } as const
+  if (document.review_restored || sha256 === null) return (await platform.blobs.exists(key)) ? proof : missing
   const found = await sha256Of(platform, key)
   if (found === null) return missing
   return found === sha256 ? proof : { proven: false, reason: 'the saved work was changed since' }

@@ -107,7 +107,7 @@ export const sweep = async (
 ): Promise<{ looked: number; faults: SweepFault[] }> => {
   const { all = false, limit = repairsPerRound } = options
   const keys = all ? keysPerRound.start : keysPerRound.due
-  // Before the executions, which are older than what they carry on would be the other way round.
+  // Before the executions are listed: a session that began in between would look as if it had none.
   const rows = await platform.sessions.due(platform.clock() + horizonMs, keys)
   const round = await begin(platform, options)
   const dueBy = new Date(round.now).toISOString()

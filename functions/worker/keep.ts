@@ -1,4 +1,5 @@
 import type { Command } from '../../lib/session/protocol.ts'
+import { bundleRecord } from './bundle-record.ts'
 import type { WorkerSession } from './session.ts'
 import { Superseded } from './transport.ts'
 
@@ -19,7 +20,7 @@ export const keepWork = async (session: WorkerSession, command: Command): Promis
     const { tree, commit, bundle } = await workspace.save(signal)
     if (tree === (checkpoint?.tree ?? workspace.baseTree)) return
     if (bundle !== null) await api.put(address, bundle)
-    await api.retain({ id, commit, tree, bundle: bundle === null ? null : name })
+    await api.retain({ id, commit, tree, ...(await bundleRecord(name, bundle)) })
   } catch (error) {
     if (!(error instanceof Superseded)) console.error('the work could not be kept:', error)
   }

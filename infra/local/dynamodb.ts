@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import dynalite from 'dynalite'
 import database from 'dynalite/db/index.js'
+import { closeIteratorsWhenRead } from './dynamodb-iterators.ts'
 import { writeIndexesAtomically } from './dynamodb-writes.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 
@@ -16,6 +17,7 @@ export async function startDynamoDb(options: { path?: string; port?: number } = 
 }> {
   if (options.path) await requireFolder(options.path)
   writeIndexesAtomically()
+  closeIteratorsWhenRead()
   const server = dynalite({
     ...(options.path ? { path: options.path } : {}),
     createTableMs: 0,

@@ -53,15 +53,15 @@ export const wellFormed = <Value>(value: Value): Value =>
     typeof inner === 'string' ? inner.toWellFormed() : inner,
   )
 
-/** Gives facts their place behind `head`; pure but for the fresh ids. Throws on one that is not of its type: a journal never holds what a replay would refuse. */
+/** Gives facts their place behind `head`, and tells what of them is written; pure but for the fresh ids. Throws on one that is not of its type: a journal never holds what a replay would refuse. */
 export const chain = (
   head: Head,
   facts: readonly Fact[],
   stamp: { sessionId: string; time: string; actor: Actor },
-): { entries: Entry[]; head: Head } => {
+): { entries: Entry[]; facts: Fact[]; head: Head } => {
   let last = head
-  const entries = facts.map((stated) => {
-    const fact = (isRecord(stated) ? recordFactSchema : eventFactSchema).parse(stated)
+  const parsed = facts.map((fact): Fact => (isRecord(fact) ? recordFactSchema : eventFactSchema).parse(fact))
+  const entries = parsed.map((fact) => {
     const unsigned = {
       sequence: last.sequence + 1,
       id: newId('evt'),
@@ -78,7 +78,7 @@ export const chain = (
     last = { sequence: entry.sequence, hash: entry.hash }
     return entry
   })
-  return { entries, head: last }
+  return { entries, facts: parsed, head: last }
 }
 
 /** The line of an entry in a segment: its canonical JSON, without the newline. */

@@ -156,6 +156,7 @@ const applied = (
           commit: fact.data.start_commit,
           tree: fact.data.tree,
           bundle: null,
+          bundle_sha256: null,
         },
       }
     case 'contract_proposed':

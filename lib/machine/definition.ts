@@ -142,8 +142,13 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
         'entered.$': '$$.State.EnteredTime',
       },
     },
-    ResultSelector: { ...selected, 'back_off.$': '$.Payload.back_off' },
-    ResultPath: '$.last',
+    // The whole state anew: what was told of the fault, which a function may make long, goes no further.
+    ResultSelector: {
+      'team.$': '$$.Execution.Input.team',
+      'session_id.$': '$$.Execution.Input.session_id',
+      'attempt.$': '$$.Execution.Input.attempt',
+      last: { ...selected, 'back_off.$': '$.Payload.back_off' },
+    },
     TimeoutSeconds: 60,
     Retry: [
       ...lambdaRetry,

@@ -82,6 +82,9 @@ export const stepHistory = (events: readonly MachineEvent[]): StepRun[] => {
         error: null,
       }
       runs.push(open)
+    } else if (event.type === 'TaskTimedOut' && open?.kind === 'wait') {
+      // A wait that has run its time has done what it was for.
+      close(event, 'succeeded')
     } else if (event.type === 'TaskFailed' || event.type === 'TaskTimedOut') {
       close(event, event.type === 'TaskFailed' ? 'failed' : 'timed_out', { error: problemOf(event) })
     } else if (event.stateExitedEventDetails && open && event.stateExitedEventDetails.name === open.name) {

@@ -18,10 +18,17 @@ export const shipsByItself = (document: Document): string | null => {
   return holds ? yes.by : null
 }
 
-/** Whether a finding needs nobody: mode auto, and the runtime itself has verified it (spec/coder-session.md 7.5). */
+/**
+ * Whether a finding needs nobody: mode auto, the runtime itself has verified it (spec/coder-session.md 7.5), and no person
+ * has set the work going anew since its first run.
+ */
 export const reportsByItself = ({
   mode,
   no_change_finding: finding,
   review_identity: review,
+  round_started_at,
 }: Document): boolean =>
-  mode === 'auto' && review?.kind === 'finding' && finding?.verification === 'runtime_baseline_green'
+  mode === 'auto' &&
+  round_started_at === 0 &&
+  review?.kind === 'finding' &&
+  finding?.verification === 'runtime_baseline_green'

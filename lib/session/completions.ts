@@ -70,14 +70,16 @@ const gravest = (problems: Of<'Preflight'>['problems']): FailureKind => {
 /** Something is missing: a person is asked, until they have been asked too often (spec/workflow-state.md C.7). */
 const preflighted = (c: Completion, { problems }: Of<'Preflight'>): Change => {
   if (problems.length === 0) return step(c, 'preflight_passed', 'repository and engine are ready')
-  const { preflight_retries: retries, mode } = c.item.document
+  const { preflight_retries: retries } = c.item.document
   const error = problems
     .map(({ detail }) => detail)
     .join(' ')
     .slice(0, limits.reason)
-  if (retries >= limits.preflightRetries) return failed(c, { failure_kind: gravest(problems), error })
-  const facts: Fact[] = [{ type: 'preflight_failed', data: { problems, retries: retries + 1 } }]
-  const gate = openGate('preflight', c.now, { context: error, unexpected: mode === 'auto' })
+  const told = (count: number): Fact => ({ type: 'preflight_failed', data: { problems, retries: count } })
+  if (retries >= limits.preflightRetries)
+    return failed({ ...c, events: [...c.events, told(retries)] }, { failure_kind: gravest(problems), error })
+  const facts = [told(retries + 1)]
+  const gate = openGate('preflight', c.now, { context: error, unexpected: true })
   return step(c, 'preflight_gated', error, facts, [gate])
 }
 

@@ -32,7 +32,7 @@ const before = (document: Document) => ({
  * the old one runs any more. Shipping that was authorised for the old one is not authorised for this.
  */
 export const continuation = (document: Document, request: ContinueSession): Continuation => {
-  const { id, state, result_commit, checkpoint, start_commit } = document
+  const { id, state, result_commit, checkpoint } = document
   if (!isTerminal(state) || !document.execution_stopped)
     throw refuse(`session ${id} can be continued when it has ended and stopped; it is ${state}`)
   const from = (base: string, legacy: Legacy, contract: Document['contract']): Continuation => ({
@@ -41,6 +41,8 @@ export const continuation = (document: Document, request: ContinueSession): Cont
   })
   if (state === 'merged' && result_commit !== null)
     return from(result_commit, { ...noLegacy, resumed_from: id }, null)
+  // One that ended before its worktree was made goes on from what it was to go on from itself.
+  const start_commit = document.start_commit ?? (document.resumed_from && document.requested_base)
   if (document.retained_work && checkpoint !== null && start_commit !== null) {
     const { steering_messages, contract } = document
     const provenance = request.contract ? null : document.contract_provenance

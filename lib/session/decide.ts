@@ -2,6 +2,7 @@ import { summarise } from '../contract/summary.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { advance } from './advance.ts'
+import type { Document } from './document.ts'
 import { budgetExhausted, fail } from './fail.ts'
 import { openGate } from './gates.ts'
 import type { Change, SessionItem } from './item.ts'
@@ -18,6 +19,12 @@ const verdict = ({ document }: SessionItem, ruling: Ruling): Fact => {
     data: { green: kind === 'accept', failed, not_run: notRun, decided_by_layer: layer, reason, counted },
   }
 }
+
+/** The fault of the engine that was one too many. */
+const lastFault = ({ last_turn: turn }: Document, detail: string, count: number): Fact => ({
+  type: 'infrastructure_fault',
+  data: { step: 'Code', cause: turn?.status ?? 'unknown', detail, count },
+})
 
 type Move = { trigger: Trigger; facts: Fact[]; after?: Fact[] }
 
@@ -46,7 +53,7 @@ const moveOf = ({ document }: SessionItem, ruling: Exclude<Ruling, { kind: 'fail
       return {
         trigger: 'validate_gated',
         facts: [],
-        after: [openGate('validate', now, { context: reason, cause: 'red' })],
+        after: [openGate('validate', now, { context: reason, cause: 'red', unexpected: !ruling.counted })],
       }
   }
 }
@@ -57,7 +64,8 @@ export const decide = (item: SessionItem, now: number): { change: Change; note: 
   const { reason: note } = ruling
   const facts = [verdict(item, ruling)]
   if (ruling.kind === 'fail') {
-    const { failure_kind } = ruling
+    const { failure_kind, infra_failures: count } = ruling
+    if (count !== undefined) facts.push(lastFault(item.document, note, count))
     if (failure_kind === 'budget_exhausted') facts.push(budgetExhausted(item.document, note, now))
     return { change: fail(item, 'system', actor, { failure_kind, error: note }, facts), note }
   }

@@ -49,7 +49,7 @@ export const checkpointSchema = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .nullable()
-    .optional(),
+    .default(null),
 })
 
 /** How one run of an engine ended, from its process's end and the files alone. */

@@ -157,8 +157,7 @@ const written = (
   runtime: Runtime,
   time: string,
 ): SessionItem => {
-  const facts = wellFormed(change.facts)
-  const { entries, head } = chain(before.head, facts, {
+  const { entries, facts, head } = chain(before.head, wellFormed(change.facts), {
     sessionId: identity.id,
     time,
     actor: change.actor,
@@ -223,7 +222,9 @@ const removableAt = (document: Document): string[] =>
  */
 export const dueAt = ({ document, runtime, outbox }: SessionItem): string | null => {
   const after = (ms: number) => new Date(Date.parse(runtime.looked_at) + ms).toISOString()
-  const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending
+  // A worker whose session is settled and whose end was not recorded is a leftover too.
+  const outlives = runtime.settled && runtime.compute !== null && runtime.compute.status !== 'stopped'
+  const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending || outlives
   const due = isHalfDone ? [after(lookAfterMs.halfDone)] : []
   if (runtime.settled) due.push(...removableAt(document))
   else if (!runtime.resting) {

@@ -27,7 +27,9 @@ export const verificationOf = (
   kind: Finding['kind'],
   green: boolean,
 ): Finding['verification'] => {
-  const { contract_provenance: provenance, baseline } = document
-  const proven = green && provenance !== null && isTrusted(provenance) && gatesNothing(baseline)
+  const { contract_provenance: provenance, baseline, contract } = document
+  // A comparison with the baseline says nothing on the baseline itself.
+  const measured = contract?.checks.every(({ differential }) => differential === null) ?? false
+  const proven = green && measured && provenance !== null && isTrusted(provenance) && gatesNothing(baseline)
   return proven && verifiable.has(kind) ? 'runtime_baseline_green' : null
 }

@@ -11,7 +11,8 @@ export type Ruling = { layer: Turn['decided_by_layer']; counted: boolean; reason
   | { kind: 'retry'; retries_used: number; retries_remaining: number; infra_failures: number }
   | { kind: 'wait'; reset_at: string; infra_failures: number }
   | { kind: 'ask' }
-  | { kind: 'fail'; failure_kind: FailureKind }
+  /** `infra_failures` where the last of too many faults was the engine's. */
+  | { kind: 'fail'; failure_kind: FailureKind; infra_failures?: number }
 )
 
 const names = (results: readonly CheckResult[]) => results.map((result) => result.name).join(', ')
@@ -60,7 +61,7 @@ const failed = (
   reason: string,
   layer: Turn['decided_by_layer'],
   counted = false,
-): Ruling => ({
+): Extract<Ruling, { kind: 'fail' }> => ({
   kind: 'fail',
   failure_kind,
   ...{ reason, layer, counted },
@@ -77,12 +78,10 @@ const retried = (document: Document, turn: Turn): Ruling | null => {
     return { kind: 'retry', ...base, retries_used, retries_remaining: most - retries_used, infra_failures }
   }
   const infra_failures = document.infra_failures + 1
-  if (infra_failures >= limits.infraFailures)
-    return failed(
-      'infrastructure',
-      `${infra_failures} faults, the last: ${turn.reason}`,
-      turn.decided_by_layer,
-    )
+  if (infra_failures >= limits.infraFailures) {
+    const told = `${infra_failures} faults, the last: ${turn.reason}`
+    return { ...failed('infrastructure', told, turn.decided_by_layer), infra_failures }
+  }
   const { retries_used } = document
   return {
     kind: 'retry',
@@ -93,17 +92,18 @@ const retried = (document: Document, turn: Turn): Ruling | null => {
   }
 }
 
-/** A limit whose end is known is waited for; one that is not is an engine that was not there (spec/workflow-state.md C.5). */
+/** When to try again where nobody told: after a minute, and twice as long each time. */
+const guessed = (infra_failures: number, now: number): string =>
+  new Date(now + limits.rateLimitGuessMs * 2 ** (infra_failures - 1)).toISOString()
+
+/** A limit is waited for until it lifts; one further away than that is an engine that is not there. */
 const limited = (document: Document, turn: Turn, now: number): Ruling | null => {
-  const { reset_at: reset, decided_by_layer: layer, reason } = turn
+  const { decided_by_layer: layer, reason } = turn
   const infra_failures = document.infra_failures + 1
-  if (
-    infra_failures >= limits.infraFailures ||
-    reset === null ||
-    Date.parse(reset) > now + limits.rateLimitWaitMs
-  )
-    return retried(document, turn)
-  return { kind: 'wait', reset_at: reset, infra_failures, layer, reason, counted: false }
+  const reset_at = turn.reset_at ?? guessed(infra_failures, now)
+  const isTooFar = Date.parse(reset_at) > now + limits.rateLimitWaitMs
+  if (infra_failures >= limits.infraFailures || isTooFar) return retried(document, turn)
+  return { kind: 'wait', reset_at, infra_failures, layer, reason, counted: false }
 }
 
 /** What an interrupted turn leads to; null where it is to be judged by its work like any other. */

@@ -11,12 +11,13 @@ export const keepsWork = (document: Document, end: FailureKind | 'cancelled'): b
       return document.keep_workspace_on_cancel
     case 'budget_exhausted':
     case 'auth_required':
+    // Nobody answered in time, which says nothing against the work that waits for the answer.
+    case 'stalled':
       return true
     case 'infrastructure':
       // A cancel that keeps the work keeps it also where a fault came first.
       return document.keep_workspace_on_failure || document.keep_workspace_on_cancel
     case 'configuration':
-    case 'stalled':
     case 'error':
       return document.keep_workspace_on_failure
   }

@@ -87,4 +87,5 @@ export const aCheckpoint = (): NonNullable<Document['checkpoint']> => ({
   commit: sha('c'),
   tree: sha('d'),
   bundle: null,
+  bundle_sha256: null,
 })

@@ -1,6 +1,7 @@
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import { type FileStamps, wereTouched } from '../../../lib/workspace/file-stamps.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
+import { bundleRecord } from '../bundle-record.ts'
 import { runEngine } from '../engine.ts'
 import { type WorkerSession, workspaceOf } from '../session.ts'
 
@@ -14,7 +15,7 @@ const saveCheckpoint = async (
   const { commit, bundle } = await workspace.checkpoint(tree)
   const name = `${command.id}.bundle`
   if (bundle !== null) await session.client.upload([{ kind: 'bundle', name, file: bundle }])
-  return { id: command.id, commit, tree, bundle: bundle === null ? null : name }
+  return { id: command.id, commit, tree, ...(await bundleRecord(name, bundle)) }
 }
 
 /**

@@ -20,9 +20,14 @@ export class AppendFile {
     this.#start()
   }
 
+  /** Whether every line appended so far is in the file. */
+  get isFlushed(): boolean {
+    return this.#pending.length === 0 && this.#writing === undefined
+  }
+
   /** Resolves when every line appended so far is in the file; rejects when they could not be written (kept for retry). */
   async flushed(): Promise<void> {
-    while (this.#pending.length > 0 || this.#writing) await this.#start()
+    while (!this.isFlushed) await this.#start()
   }
 
   #start(): Promise<void> {

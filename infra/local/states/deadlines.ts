@@ -46,15 +46,17 @@ export class Deadlines {
   #fire(): void {
     this.#armedFor = Number.POSITIVE_INFINITY
     const now = Date.now()
+    const due = []
     let next = Number.POSITIVE_INFINITY
-    for (const entry of [...this.#waiting]) {
-      if (entry.time > now) {
-        next = Math.min(next, entry.time)
-      } else if (this.#waiting.delete(entry)) {
-        entry.act()
-      }
+    for (const entry of this.#waiting) {
+      if (entry.time <= now) due.push(entry)
+      else if (entry.time < next) next = entry.time
     }
     if (next < Number.POSITIVE_INFINITY) this.#arm(next)
+    for (const entry of due) {
+      // What one of them does may move or cancel another.
+      if (entry.time <= now && this.#waiting.delete(entry)) entry.act()
+    }
   }
 }
 

@@ -1,7 +1,9 @@
 import type { StateMachineDefinition } from 'aws-local-stepfunctions'
+import { readingOwnContext } from './context-paths.ts'
 import { isInterpretable, type SupportedDefinition } from './definition-support.ts'
 import type { TaskResource } from './history-events.ts'
 import { longestWaitSeconds } from './limits.ts'
+import type { Retrier } from './retriers.ts'
 
 /** What a Task state says about its attempts; a path is read from the state's input when the attempt starts. */
 export interface TaskSettings {
@@ -11,6 +13,8 @@ export interface TaskSettings {
   heartbeat: Seconds
   /** Whether a catcher or retrier names `States.DataLimitExceeded`, which wildcards don't match. */
   handlesDataLimit: boolean
+  /** As the interpreter is given them. */
+  retriers: readonly Retrier[]
 }
 /** Where a Wait state's length comes from, when its input says it. */
 export interface WaitSettings {
@@ -22,6 +26,8 @@ export type Seconds = number | { path: string } | undefined
 /** A machine as the interpreter is given it, and what is done outside of it. */
 export interface PreparedMachine {
   definition: StateMachineDefinition
+  /** The definition's states as they are handed to it one by one. */
+  states: Map<string, object>
   /** The definition's own text, as DescribeStateMachine answers it. */
   text: string
   timeoutSeconds: number | undefined
@@ -45,10 +51,15 @@ export function prepareMachine(source: object, read: SupportedDefinition): Prepa
   if (!isInterpretable(definition)) throw new Error('a supported definition became an unsupported one')
   return {
     definition,
+    states: new Map(
+      Object.entries(definition.States).map(([name, state]) => [name, readingOwnContext(state)]),
+    ),
     text: JSON.stringify(source),
     timeoutSeconds: read.TimeoutSeconds,
     tasks: new Map(
-      states.flatMap(([name, state]) => (state.Type === 'Task' ? [[name, settingsOf(state)] as const] : [])),
+      states.flatMap(([name, state]) =>
+        state.Type === 'Task' ? [[name, settingsOf(state, definition.States[name])] as const] : [],
+      ),
     ),
     waits: new Map(
       states.flatMap(([name, state]) =>
@@ -91,13 +102,14 @@ function matchingMissedHeartbeats<T extends Handler>(handler: T): T {
     : handler
 }
 
-function settingsOf(task: Task): TaskSettings {
+function settingsOf(task: Task, given: StateMachineDefinition['States'][string] | undefined): TaskSettings {
   const handlers: Handler[] = [...(task.Retry ?? []), ...(task.Catch ?? [])]
   return {
     resource: task.Resource.endsWith('.waitForTaskToken') ? 'invoke.waitForTaskToken' : 'invoke',
     functionName: task.Parameters.FunctionName,
     timeout: secondsOf(task.TimeoutSeconds, task.TimeoutSecondsPath),
     heartbeat: secondsOf(task.HeartbeatSeconds, task.HeartbeatSecondsPath),
+    retriers: given?.Type === 'Task' ? (given.Retry ?? []) : [],
     handlesDataLimit: handlers.some((handler) => handler.ErrorEquals.includes('States.DataLimitExceeded')),
   }
 }

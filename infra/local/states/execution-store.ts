@@ -79,6 +79,11 @@ export class ExecutionStore {
     return new AppendFile(path)
   }
 
+  /** The file of an execution that has one, to append to. */
+  historyFile({ machine, name }: ExecutionSummary): AppendFile {
+    return new AppendFile(this.#historyPath(machine, name))
+  }
+
   async recordStart({ machine, name, startDate }: ExecutionSummary): Promise<void> {
     this.#index.append(JSON.stringify({ machine, name, startDate }))
     await this.#index.flushed()

@@ -1,4 +1,3 @@
-import { StateMachine } from 'aws-local-stepfunctions'
 import { z } from 'zod'
 import type { Deadline, Deadlines } from './deadlines.ts'
 import type { PreparedMachine, TaskSettings } from './definition-preparation.ts'
@@ -6,8 +5,11 @@ import { secondsOf, waitSeconds } from './durations.ts'
 import type { ExecutionContext } from './execution-context.ts'
 import { type History, historyLimitFailure } from './history.ts'
 import * as event from './history-events.ts'
+import { type InterpreterEvent, interpret, type Json, json } from './interpreter.ts'
 import { exceedsPayload, longestWaitSeconds } from './limits.ts'
-import { dataLimit, TaskAttempt } from './task-attempt.ts'
+import type { Parking } from './parked-execution.ts'
+import { type Retrier, remaining } from './retriers.ts'
+import { type AttemptSettings, dataLimit, nextBeat, TaskAttempt } from './task-attempt.ts'
 import { executionOver, TaskError } from './task-errors.ts'
 
 export type EndStatus = 'SUCCEEDED' | 'FAILED' | 'TIMED_OUT' | 'ABORTED'
@@ -21,13 +23,10 @@ export interface ExecutionSurroundings {
   deadlines: Deadlines
   timeoutTemplate: Error
   invoke: Invoke
+  /** Told when nothing goes on but that a token's answer is waited for. */
+  waits(): void
   ended(status: EndStatus): void
 }
-
-const json = z.json()
-type Json = z.output<typeof json>
-type InterpreterEvent =
-  ReturnType<StateMachine['run']>['eventLogs'] extends AsyncGenerator<infer Event> ? Event : never
 
 /** One run of a machine: the interpreter decides what comes next, this keeps tasks, time and history. */
 export class Execution {
@@ -36,7 +35,13 @@ export class Execution {
   readonly #context: ExecutionContext
   readonly #around: ExecutionSurroundings
   #attempt: TaskAttempt | undefined
+  /** An attempt that began before this object was made; its task has yet to be told so. */
+  #continued: TaskAttempt | undefined
   #attemptMayStart: PromiseWithResolvers<Json> | undefined
+  /** Those of the current state, and how often each was used. */
+  #retriers: readonly Retrier[] = []
+  #retries: number[] = []
+  #endsAt: number | undefined
   #deadline: Deadline | undefined
   #stopInterpreter = () => {}
   #currentState = ''
@@ -55,37 +60,46 @@ export class Execution {
     this.history = newHistory(() => this.#fail(historyLimitFailure))
   }
 
-  run(input: string): void {
+  start(input: Json): void {
     if (this.#over) return
-    const { definition, timeoutSeconds, tasks } = this.#machine
-    if (timeoutSeconds !== undefined) {
-      this.#deadline = this.#around.deadlines.at(Date.now() + timeoutSeconds * 1_000, () =>
-        this.#end('TIMED_OUT', event.executionTimedOut({ error: 'States.Timeout' })),
-      )
-    }
-    // The interpreter looks a state up at the moment it enters it, before it reads the context object for it.
-    const States = new Proxy(definition.States, {
-      get: (states, name) => {
-        if (typeof name === 'string' && Object.hasOwn(states, name)) this.#context.enter(name)
-        return Reflect.get(states, name)
-      },
-    })
-    const interpreter = new StateMachine(
-      { ...definition, States },
-      { validationOptions: { noValidate: true } },
+    const { definition, timeoutSeconds } = this.#machine
+    if (timeoutSeconds !== undefined) this.#endAt(Date.now() + timeoutSeconds * 1_000)
+    this.#run(definition.StartAt, input)
+  }
+
+  /** Waits on where `park` left it, in the state that it was in and with that state's input. */
+  resume({ state, attempt, retries, endsAt }: Parking, stateInput: Json): void {
+    const { name } = state
+    this.#context.return(state)
+    this.#currentState = name
+    this.#retries = [...retries]
+    this.#retriers = remaining(this.#machine.tasks.get(name)?.retriers ?? [], retries)
+    this.#attempt = this.#attemptWith(attempt)
+    this.#continued = this.#attempt
+    if (endsAt !== undefined) this.#endAt(endsAt)
+    const definition = this.#machine.states.get(name)
+    this.#run(
+      name,
+      stateInput,
+      this.#retriers.length > 0 ? { ...definition, Retry: this.#retriers } : definition,
     )
-    const handlers = [...tasks].map(([name, settings]) => {
-      const handler = async (payload: Json) => this.#perform(settings, payload)
-      return [name, handler] as const
-    })
-    const { abort, eventLogs, result } = interpreter.run(json.parse(JSON.parse(input)), {
-      context: this.#context.asObject(),
-      noThrowOnAbort: true,
-      overrides: { taskResourceLocalHandlers: Object.fromEntries(handlers) },
-    })
-    result.catch(() => {})
-    this.#stopInterpreter = abort
-    void this.#follow(eventLogs)
+  }
+
+  /**
+   * Stops working on it and records nothing, as `abandon` does, when all that it does is to wait for a token's answer;
+   * what it goes on from, or `undefined` when it does anything else.
+   */
+  park(): Parking | undefined {
+    const attempt = this.#over ? undefined : this.#attempt?.waiting
+    if (!attempt) return undefined
+    this.abandon()
+    return {
+      state: this.#context.state,
+      attempt,
+      retries: this.#retries,
+      endsAt: this.#endsAt,
+      events: this.history.events.length,
+    }
   }
 
   /** Ends it as ABORTED. */
@@ -104,11 +118,45 @@ export class Execution {
     return this.#attempt?.holds(token) ? this.#attempt : undefined
   }
 
-  async #follow(events: AsyncGenerator<InterpreterEvent>): Promise<void> {
+  #endAt(time: number): void {
+    this.#endsAt = time
+    this.#deadline = this.#around.deadlines.at(time, () =>
+      this.#end('TIMED_OUT', event.executionTimedOut({ error: 'States.Timeout' })),
+    )
+  }
+
+  /** `entered` is the state it starts in when that was entered before. */
+  #run(startAt: string, input: Json, entered?: object): void {
+    let first = entered
+    const { events, stop } = interpret({
+      machine: this.#machine,
+      startAt,
+      input,
+      context: this.#context.asObject(),
+      enter: (name) => {
+        const state = first ?? this.#enter(name)
+        first = undefined
+        return state
+      },
+      perform: (settings, payload) => this.#perform(settings, payload),
+    })
+    this.#stopInterpreter = stop
+    void this.#follow(events, entered !== undefined)
+  }
+
+  #enter(name: string): object | undefined {
+    const state = this.#machine.states.get(name)
+    if (state) this.#context.enter(name)
+    return state
+  }
+
+  async #follow(events: AsyncGenerator<InterpreterEvent>, entered: boolean): Promise<void> {
+    let isRecorded = entered
     try {
       for await (const occurred of events) {
         if (this.#over) return
-        this.#record(occurred)
+        if (isRecorded && occurred.type === 'StateEntered') isRecorded = false
+        else this.#record(occurred)
       }
     } catch (error) {
       this.#fail({ error: 'States.Runtime', cause: error instanceof Error ? error.message : String(error) })
@@ -121,16 +169,20 @@ export class Execution {
         const { type, name, input } = occurred.state
         this.#currentState = name
         this.#taskFailure = undefined
+        this.#retriers = this.#machine.tasks.get(name)?.retriers ?? []
+        this.#retries = []
         this.history.append(event.stateEntered(type, name, JSON.stringify(input)))
         const wait = this.#machine.waits.get(name)
         if (wait && waitSeconds(wait, input) > longestWaitSeconds) this.#fail(waitTooLong)
-        this.#attemptMayStart?.resolve(input)
+        // The interpreter may be further on, at a task behind the state that is told of here.
+        if (name === this.#context.state.name) this.#attemptMayStart?.resolve(input)
         return
       }
       case 'StateFailed':
         this.#attempt?.giveUp()
         return
       case 'StateRetried':
+        this.#countRetry(occurred.retry.retrier)
         this.#attemptMayStart?.resolve(occurred.state.input)
         return
       case 'StateExited': {
@@ -149,6 +201,11 @@ export class Execution {
     }
   }
 
+  #countRetry(retrier: Retrier): void {
+    const used = this.#retriers.indexOf(retrier)
+    this.#retries = this.#retriers.map((_, index) => (this.#retries[index] ?? 0) + (index === used ? 1 : 0))
+  }
+
   #failureOf(error: string, cause: unknown): event.Failure {
     const text = typeof cause === 'string' ? cause : JSON.stringify(cause)
     if (this.#machine.namelessFailures.has(this.#currentState)) return { cause: text }
@@ -160,6 +217,12 @@ export class Execution {
 
   // Awaits before anything else: an error thrown in the handler's own turn would escape the interpreter.
   async #perform(settings: TaskSettings, payload: Json): Promise<Json> {
+    const continued = this.#continued
+    if (continued) {
+      this.#continued = undefined
+      this.#context.continueAttempt()
+      return this.#outcomeOf(continued)
+    }
     const token = this.#context.beginAttempt()
     if (this.#over) throw executionOver()
     this.#attemptMayStart = Promise.withResolvers<Json>()
@@ -167,33 +230,43 @@ export class Execution {
     this.#attemptMayStart = undefined
 
     const parameters = JSON.stringify(payload)
-    if (exceedsPayload(parameters)) throw new TaskError(dataLimit, settings.handlesDataLimit)
-    const timeoutInSeconds = secondsOf(settings.timeout, stateInput)
-    const heartbeatInSeconds = secondsOf(settings.heartbeat, stateInput)
-    const { resource } = settings
-    const { region, deadlines, timeoutTemplate } = this.#around
+    const attempt = this.#begin(settings, token, stateInput, parameters)
+    this.#attempt = attempt
+    void this.#invoke(attempt, settings, JSON.parse(parameters))
+    return this.#outcomeOf(attempt)
+  }
+
+  #begin(settings: TaskSettings, token: string, stateInput: Json, parameters: string): TaskAttempt {
+    const { resource, handlesDataLimit } = settings
+    if (exceedsPayload(parameters)) throw new TaskError(dataLimit, handlesDataLimit)
+    const timeoutSeconds = secondsOf(settings.timeout, stateInput)
+    const heartbeatSeconds = secondsOf(settings.heartbeat, stateInput)
     this.#append(
       event.taskScheduled(resource, {
-        region,
+        region: this.#around.region,
         parameters,
-        ...(timeoutInSeconds === undefined ? {} : { timeoutInSeconds }),
-        ...(heartbeatInSeconds === undefined ? {} : { heartbeatInSeconds }),
+        ...(timeoutSeconds === undefined ? {} : { timeoutInSeconds: timeoutSeconds }),
+        ...(heartbeatSeconds === undefined ? {} : { heartbeatInSeconds: heartbeatSeconds }),
       }),
     )
     this.#append(event.taskStarted(resource))
     if (this.#over) throw executionOver()
-    const attempt = new TaskAttempt(
-      {
-        resource,
-        token: resource === 'invoke.waitForTaskToken' ? token : undefined,
-        timeoutSeconds: timeoutInSeconds,
-        heartbeatSeconds: heartbeatInSeconds,
-        handlesDataLimit: settings.handlesDataLimit,
-      },
-      { deadlines, timeoutTemplate, record: (body) => this.#append(body) },
-    )
-    this.#attempt = attempt
-    void this.#invoke(attempt, settings, JSON.parse(parameters))
+    return this.#attemptWith({
+      resource,
+      token: resource === 'invoke.waitForTaskToken' ? token : undefined,
+      timeoutAt: timeoutSeconds === undefined ? undefined : Date.now() + timeoutSeconds * 1_000,
+      heartbeatAt: nextBeat({ heartbeatSeconds }),
+      heartbeatSeconds,
+      handlesDataLimit,
+    })
+  }
+
+  #attemptWith(settings: AttemptSettings): TaskAttempt {
+    const { deadlines, timeoutTemplate } = this.#around
+    return new TaskAttempt(settings, { deadlines, timeoutTemplate, record: (body) => this.#append(body) })
+  }
+
+  async #outcomeOf(attempt: TaskAttempt): Promise<Json> {
     try {
       return json.parse(JSON.parse(await attempt.outcome()))
     } catch (error) {
@@ -212,7 +285,8 @@ export class Execution {
       const answer = await this.#around.invoke(functionName, Payload)
       const output = JSON.stringify({ ExecutedVersion: '$LATEST', Payload: answer ?? null, StatusCode: 200 })
       if (resource === 'invoke') attempt.succeed(output)
-      else if (!attempt.settled) this.#append(event.taskSubmitted(resource, output))
+      else attempt.submit(output)
+      if (attempt.waiting) this.#around.waits()
     } catch (error) {
       attempt.fail(failureOfFunction(error))
     }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { AppendFile } from './append-file.ts'
 import { executionArn, type Place, roleArn, stateMachineArn } from './arns.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { PreparedMachine } from './definition-preparation.ts'
@@ -7,8 +8,11 @@ import { ExecutionContext } from './execution-context.ts'
 import type { ExecutionStore, ExecutionSummary } from './execution-store.ts'
 import { History } from './history.ts'
 import { executionStarted, type Failure, type HistoryEvent } from './history-events.ts'
-import { exceedsPayload, limits } from './limits.ts'
+import { type Json, json } from './interpreter.ts'
+import { inputOf, stateInputOf } from './outcome.ts'
+import { ParkedExecution } from './parked-execution.ts'
 import { ServiceError } from './service-error.ts'
+import { requireInput, requireName } from './start-rules.ts'
 import type { TaskAttempt } from './task-attempt.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -23,12 +27,16 @@ export interface ExecutionServices {
   invoke: Invoke
 }
 
-/** The executions of all machines: those that run, in memory, and those that have ended, on disk. */
+/**
+ * The executions of all machines: those at work, in memory; those that wait for a task token, of which little is in
+ * memory; those that have ended, on disk.
+ */
 export class Executions {
   readonly #services: ExecutionServices
-  readonly #live = new Map<ExecutionSummary, Execution | Promise<Execution>>()
-  readonly #inputs = new Map<ExecutionSummary, string>()
+  /** What runs. A promise is one that is being brought into memory. */
+  readonly #held = new Map<ExecutionSummary, Execution | ParkedExecution | Promise<void>>()
   readonly #ending = new Set<Promise<void>>()
+  #closed = false
 
   constructor(services: ExecutionServices) {
     this.#services = services
@@ -49,79 +57,143 @@ export class Executions {
     requireName(chosen)
     requireInput(input)
     const known = store.get(machine, chosen)
-    if (known) {
-      if (known.status !== 'RUNNING' || this.#inputs.get(known) !== input) {
-        const arn = executionArn(place, machine, chosen)
-        throw new ServiceError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`)
-      }
-      await this.#live.get(known)
-      return known
-    }
+    if (known) return this.#startAgain(known, input)
     const summary = store.reserve(machine, chosen, Date.now())
     const starting = this.#begin(summary, prepared, input)
-    this.#live.set(summary, starting)
-    this.#inputs.set(summary, input)
+    this.#held.set(summary, starting)
     try {
       await starting
     } catch (error) {
-      this.#live.delete(summary)
-      this.#inputs.delete(summary)
+      this.#held.delete(summary)
       store.release(summary)
       throw error
     }
     return summary
   }
 
-  /** The execution's events so far, from memory while it runs. */
+  /** The execution's events so far. */
   async history(summary: ExecutionSummary): Promise<readonly HistoryEvent[]> {
-    const live = await this.#live.get(summary)
-    return live ? live.history.events : this.#services.store.readHistory(summary)
+    for (;;) {
+      const held = this.#held.get(summary)
+      if (held instanceof Execution) return held.history.events
+      if (held instanceof Promise) {
+        await held
+        continue
+      }
+      const events = await this.#services.store.readHistory(summary)
+      // What went on while the file was read may not be in what was read.
+      if (this.#held.get(summary) === held) return events
+    }
   }
 
   /** Ends a running execution as ABORTED; one that has ended stays as it is. */
-  async stop(summary: ExecutionSummary, failure: Failure): Promise<void> {
-    const live = await this.#live.get(summary)
-    live?.abort(failure)
+  stop(summary: ExecutionSummary, failure: Failure): Promise<void> {
+    return this.#whenAtWork(summary, (execution) => execution?.abort(failure))
   }
 
   /**
-   * The attempt that waits for a token. `InvalidToken` when it was not given out here, `TaskDoesNotExist` when its
-   * execution is unknown, `TaskTimedOut` when the task is over, however it ended.
+   * Has the attempt that waits for a token settled by `settle`. `InvalidToken` when the token was not given out here,
+   * `TaskDoesNotExist` when its execution is unknown, `TaskTimedOut` when the task is over, however it ended.
    */
-  attemptOf(token: string): TaskAttempt {
-    const { machine, name } = this.#services.tokens.ownerOf(token)
-    const summary = this.#services.store.get(machine, name)
-    if (!summary)
-      throw new ServiceError('TaskDoesNotExist', "Task Does Not Exist: 'Provided task does not exist'")
-    const live = this.#live.get(summary)
-    const attempt = live instanceof Execution ? live.attemptOf(token) : undefined
-    if (!attempt)
-      throw new ServiceError('TaskTimedOut', "Task Timed Out: 'Provided task does not exist anymore'")
-    return attempt
+  async answer(token: string, settle: (attempt: TaskAttempt) => void): Promise<void> {
+    const summary = this.#ownerOf(token)
+    const held = this.#held.get(summary)
+    if (held instanceof ParkedExecution && !held.holds(token)) throw taskTimedOut()
+    await this.#whenAtWork(summary, (execution) => {
+      const attempt = execution?.attemptOf(token)
+      if (!attempt) throw taskTimedOut()
+      settle(attempt)
+    })
+  }
+
+  /** Says that the work behind a token goes on; refuses as `answer` does. */
+  async beat(token: string): Promise<void> {
+    const held = this.#held.get(this.#ownerOf(token))
+    if (held instanceof ParkedExecution && held.holds(token)) held.beat()
+    else await this.answer(token, (attempt) => attempt.beat())
+  }
+
+  /** How many are in memory with all that they work with. */
+  atWork(): number {
+    return [...this.#held.values()].filter((held) => !(held instanceof ParkedExecution)).length
   }
 
   /** Leaves what runs as a killed process would, and waits for everything recorded to be on disk. */
   async close(): Promise<void> {
-    const all = await Promise.allSettled(this.#live.values())
-    for (const live of all) {
-      if (live.status !== 'fulfilled') continue
-      live.value.abandon()
-      await live.value.history.flushed()
+    this.#closed = true
+    for (const held of this.#held.values()) if (held instanceof ParkedExecution) held.leave()
+    await Promise.allSettled([...this.#held.values()])
+    for (const held of this.#held.values()) {
+      if (!(held instanceof Execution)) continue
+      held.abandon()
+      await held.history.flushed()
     }
     await Promise.allSettled(this.#ending)
     await this.#services.store.flushed()
   }
 
-  async #begin(summary: ExecutionSummary, machine: PreparedMachine, input: string): Promise<Execution> {
-    const { place, store, tokens, deadlines, timeoutTemplate, invoke } = this.#services
+  /** An execution whose name was taken: the same one when it runs on the same input. */
+  async #startAgain(known: ExecutionSummary, input: string): Promise<ExecutionSummary> {
+    const isSame = known.status === 'RUNNING' && inputOf(await this.history(known)) === input
+    if (isSame) return known
+    const arn = executionArn(this.#services.place, known.machine, known.name)
+    throw new ServiceError('ExecutionAlreadyExists', `Execution Already Exists: '${arn}'`)
+  }
+
+  #ownerOf(token: string): ExecutionSummary {
+    const { machine, name } = this.#services.tokens.ownerOf(token)
+    const summary = this.#services.store.get(machine, name)
+    if (summary) return summary
+    throw new ServiceError('TaskDoesNotExist', "Task Does Not Exist: 'Provided task does not exist'")
+  }
+
+  /**
+   * Calls `act` with the execution once it is in memory and at work, in the turn in which it is found there: a turn
+   * later it may be parked. `undefined` when it has ended.
+   */
+  async #whenAtWork(
+    summary: ExecutionSummary,
+    act: (execution: Execution | undefined) => void,
+  ): Promise<void> {
+    for (;;) {
+      const held = this.#held.get(summary)
+      if (held === undefined || held instanceof Execution) return act(held)
+      await (held instanceof ParkedExecution ? this.#wake(summary, held) : held)
+    }
+  }
+
+  async #begin(summary: ExecutionSummary, machine: PreparedMachine, input: string): Promise<void> {
+    const { place, store } = this.#services
     const file = await store.newHistoryFile(summary)
-    const { name } = summary
+    const parsed = json.parse(JSON.parse(input))
+    const execution = this.#executionOf(summary, machine, parsed, { file, events: [] })
+    execution.history.append(executionStarted(input, roleArn(place)))
+    await execution.history.flushed()
+    await store.recordStart(summary)
+    this.#held.set(summary, execution)
+    execution.start(parsed)
+  }
+
+  #executionOf(
+    summary: ExecutionSummary,
+    machine: PreparedMachine,
+    input: Json,
+    { file, events }: { file: AppendFile; events: HistoryEvent[] },
+  ): Execution {
+    const { place, tokens, deadlines, timeoutTemplate, invoke } = this.#services
+    const { name, startDate } = summary
     const context = new ExecutionContext(
-      { arn: executionArn(place, summary.machine, name), name, roleArn: roleArn(place) },
-      { arn: stateMachineArn(place, summary.machine), name: summary.machine },
+      {
+        arn: executionArn(place, summary.machine, name),
+        name,
+        roleArn: roleArn(place),
+        input,
+        startDate,
+        machine: { arn: stateMachineArn(place, summary.machine), name: summary.machine },
+      },
       () => tokens.mint(summary),
     )
-    const execution = new Execution(
+    const execution: Execution = new Execution(
       machine,
       context,
       {
@@ -129,60 +201,70 @@ export class Executions {
         deadlines,
         timeoutTemplate,
         invoke,
+        waits: () => {
+          // One that can't be parked stays in memory, which is all that is lost.
+          this.#park(summary, execution).catch(() => {})
+        },
         ended: (status) => this.#ended(summary, status),
       },
-      (onFull) => new History(file, onFull),
+      (onFull) => new History(file, events, onFull),
     )
-    execution.history.append(executionStarted(input, roleArn(place)))
-    await execution.history.flushed()
-    await store.recordStart(summary)
-    this.#live.set(summary, execution)
-    execution.run(input)
     return execution
+  }
+
+  /** Forgets what the history on disk says as well, if the execution still waits when all of it is there. */
+  async #park(summary: ExecutionSummary, execution: Execution): Promise<void> {
+    while (!execution.history.isFlushed) await execution.history.flushed()
+    if (this.#closed || this.#held.get(summary) !== execution) return
+    const parking = execution.park()
+    if (!parking) return
+    const wake = () => this.#whenAtWork(summary, () => {})
+    this.#held.set(summary, new ParkedExecution(parking, this.#services.deadlines, wake))
+  }
+
+  /** Brings a parked execution back, once for all who ask; stays parked when its history can't be read. */
+  #wake(summary: ExecutionSummary, parked: ParkedExecution): Promise<void> {
+    const waking = this.#resume(summary, parked).catch((error) => {
+      this.#held.set(summary, parked)
+      throw error
+    })
+    this.#held.set(summary, waking)
+    return waking
+  }
+
+  async #resume(summary: ExecutionSummary, parked: ParkedExecution): Promise<void> {
+    const { store, machines } = this.#services
+    const { parking } = parked
+    const events = await store.readHistory(summary)
+    const machine = machines.get(summary.machine)
+    const input = inputOf(events)
+    const stateInput = stateInputOf(events, parking.state.name)
+    if (!machine || input === undefined || stateInput === undefined || events.length !== parking.events) {
+      throw new Error(`the history of ${summary.name} is not what was written`)
+    }
+    const file = store.historyFile(summary)
+    const execution = this.#executionOf(summary, machine, json.parse(JSON.parse(input)), { file, events })
+    const parsedInput = json.parse(JSON.parse(stateInput))
+    parked.leave()
+    this.#held.set(summary, execution)
+    execution.resume(parking, parsedInput)
   }
 
   #ended(summary: ExecutionSummary, status: EndStatus): void {
     summary.status = status
     summary.stopDate = Date.now()
-    this.#inputs.delete(summary)
     const ending = this.#keepEnd(summary)
     this.#ending.add(ending)
     ending.finally(() => this.#ending.delete(ending)).catch(() => {})
   }
 
   async #keepEnd(summary: ExecutionSummary): Promise<void> {
-    const live = await this.#live.get(summary)
-    await live?.history.flushed()
-    this.#live.delete(summary)
+    const held = this.#held.get(summary)
+    if (held instanceof Execution) await held.history.flushed()
+    this.#held.delete(summary)
     await this.#services.store.recordEnd(summary)
   }
 }
 
-function requireName(name: string): void {
-  const valid = name.length >= 1 && name.length <= limits.nameCharacters && !forbiddenInName.test(name)
-  if (!valid) throw new ServiceError('InvalidName', `Invalid Name: '${name}'`)
-}
-
-const forbiddenInName = /[\s<>{}[\]?*"#%\\^|~`$&,;:/\p{Cc}\p{Cs}\ufffe\uffff]/u
-
-function requireInput(input: string): void {
-  if (exceedsPayload(input)) {
-    throw new ServiceError(
-      'InvalidExecutionInput',
-      `Invalid State Machine Execution Input: 'over ${limits.payloadBytes} bytes'`,
-    )
-  }
-  if (!isJson(input)) {
-    throw new ServiceError('InvalidExecutionInput', "Invalid State Machine Execution Input: 'not valid JSON'")
-  }
-}
-
-/** Whether a text is JSON. */
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const taskTimedOut = () =>
+  new ServiceError('TaskTimedOut', "Task Timed Out: 'Provided task does not exist anymore'")

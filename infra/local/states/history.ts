@@ -9,13 +9,15 @@ export const historyLimitFailure: Failure = {
 
 /** The history of an execution that runs: in memory and, a moment later, in its file. */
 export class History {
-  readonly events: HistoryEvent[] = []
+  readonly events: HistoryEvent[]
 
   readonly #file: AppendFile
   readonly #onFull: () => void
 
-  constructor(file: AppendFile, onFull: () => void) {
+  /** `events` are those that the file holds already. */
+  constructor(file: AppendFile, events: HistoryEvent[], onFull: () => void) {
     this.#file = file
+    this.events = events
     this.#onFull = onFull
   }
 
@@ -28,6 +30,11 @@ export class History {
   /** Appends the event that ends the execution. */
   close(body: EventBody): void {
     this.#write(body)
+  }
+
+  /** Whether all of it is in its file. */
+  get isFlushed(): boolean {
+    return this.#file.isFlushed
   }
 
   flushed(): Promise<void> {

@@ -9,13 +9,14 @@ import {
 } from './arns.ts'
 import type { PreparedMachine } from './definition-preparation.ts'
 import type { ExecutionStore, ExecutionSummary } from './execution-store.ts'
-import { type Executions, isJson } from './executions.ts'
+import type { Executions } from './executions.ts'
 import { withoutData } from './history-events.ts'
 import { exceedsPayload } from './limits.ts'
 import { outcomeOf } from './outcome.ts'
 import { pageOf, pageOfNewest } from './paging.ts'
 import * as requests from './requests.ts'
 import { invalidRequest, ServiceError } from './service-error.ts'
+import { isJson } from './start-rules.ts'
 
 /** An operation of the service: a request body in, the answer's body out. Times in answers are in epoch seconds. */
 export type Operation = (body: unknown) => Promise<object>
@@ -139,21 +140,21 @@ export function operationsOf({ place, machines, store, executions, createdAt }: 
         if (exceedsPayload(output) || !isJson(output)) {
           throw new ServiceError('InvalidOutput', "Invalid Output: 'not JSON, or over the payload quota'")
         }
-        executions.attemptOf(taskToken).succeed(output)
+        await executions.answer(taskToken, (attempt) => attempt.succeed(output))
         return {}
       }),
     ],
     [
       'SendTaskFailure',
       operation(requests.sendTaskFailureRequest, async ({ taskToken, error, cause }) => {
-        executions.attemptOf(taskToken).fail({ error, cause })
+        await executions.answer(taskToken, (attempt) => attempt.fail({ error, cause }))
         return {}
       }),
     ],
     [
       'SendTaskHeartbeat',
       operation(requests.sendTaskHeartbeatRequest, async ({ taskToken }) => {
-        executions.attemptOf(taskToken).beat()
+        await executions.beat(taskToken)
         return {}
       }),
     ],

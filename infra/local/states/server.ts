@@ -34,6 +34,8 @@ export async function startStates(options: StatesOptions): Promise<{
   endpoint: string
   /** By machine name. */
   stateMachineArns: Record<string, string>
+  /** How many executions are in memory with all that they work with; others that run wait for a task token. */
+  atWork(): number
   close(): Promise<void>
 }> {
   const place = { region: options.region, accountId: options.accountId ?? '000000000000' }
@@ -63,6 +65,7 @@ export async function startStates(options: StatesOptions): Promise<{
     stateMachineArns: Object.fromEntries(
       [...machines.keys()].map((name) => [name, stateMachineArn(place, name)]),
     ),
+    atWork: () => executions.atWork(),
     async close() {
       await stopServer(server)
       await executions.close()

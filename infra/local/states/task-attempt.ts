@@ -14,10 +14,19 @@ export interface AttemptSettings {
   resource: event.TaskResource
   /** Absent for a plain invocation, which nothing outside can settle. */
   token: string | undefined
-  timeoutSeconds: number | undefined
+  /** When it times out, and when it misses a heartbeat, in milliseconds since the epoch. */
+  timeoutAt: number | undefined
+  heartbeatAt: number | undefined
   heartbeatSeconds: number | undefined
   handlesDataLimit: boolean
 }
+
+/** When the next heartbeat of an attempt is missed that shows life now. */
+export const nextBeat = ({
+  heartbeatSeconds,
+}: {
+  heartbeatSeconds: number | undefined
+}): number | undefined => (heartbeatSeconds === undefined ? undefined : Date.now() + heartbeatSeconds * 1_000)
 
 /** One attempt at a task. It settles once: whatever comes later changes nothing. */
 export class TaskAttempt {
@@ -26,6 +35,7 @@ export class TaskAttempt {
   readonly #around: AttemptSurroundings
   readonly #timeout: Deadline | undefined
   readonly #heartbeat: Deadline | undefined
+  #submitted = false
   #settled = false
 
   constructor(settings: AttemptSettings, around: AttemptSurroundings) {
@@ -33,22 +43,30 @@ export class TaskAttempt {
     this.#around = around
     // An attempt that is abandoned before anyone waits for it is no error of its own.
     this.#done.promise.catch(() => {})
-    const { timeoutSeconds, heartbeatSeconds } = settings
-    this.#timeout = this.#after(timeoutSeconds, () => this.#expire('States.Timeout'))
-    this.#heartbeat = this.#after(heartbeatSeconds, () => this.#expire('States.HeartbeatTimeout'))
-  }
-
-  get settled(): boolean {
-    return this.#settled
+    const { timeoutAt, heartbeatAt } = settings
+    this.#timeout = this.#at(timeoutAt, () => this.#expire('States.Timeout'))
+    this.#heartbeat = this.#at(heartbeatAt, () => this.#expire('States.HeartbeatTimeout'))
   }
 
   holds(token: string): boolean {
     return !this.#settled && this.#settings.token === token
   }
 
+  /** What another attempt that takes its place is made from, while it does nothing but wait for its token's answer. */
+  get waiting(): AttemptSettings | undefined {
+    return this.#submitted && !this.#settled ? this.#settings : undefined
+  }
+
   /** The attempt's output as JSON text; rejects with what the interpreter's Retry and Catch are to see. */
   outcome(): Promise<string> {
     return this.#done.promise
+  }
+
+  /** The function that was given the token has answered; from now on the attempt waits for the token's answer alone. */
+  submit(output: string): void {
+    if (this.#settled) return
+    this.#submitted = true
+    this.#around.record(event.taskSubmitted(this.#settings.resource, output))
   }
 
   succeed(output: string): void {
@@ -69,8 +87,10 @@ export class TaskAttempt {
 
   /** Puts the missed-heartbeat deadline off. */
   beat(): void {
-    const { heartbeatSeconds } = this.#settings
-    if (heartbeatSeconds) this.#heartbeat?.move(Date.now() + heartbeatSeconds * 1_000)
+    const next = nextBeat(this.#settings)
+    if (next === undefined) return
+    this.#settings.heartbeatAt = next
+    this.#heartbeat?.move(next)
   }
 
   /** Ends the attempt because the interpreter, whose own timer ends after 24.8 days, no longer waits for it. */
@@ -85,8 +105,8 @@ export class TaskAttempt {
     this.#done.reject(executionOver())
   }
 
-  #after(seconds: number | undefined, act: () => void): Deadline | undefined {
-    return seconds === undefined ? undefined : this.#around.deadlines.at(Date.now() + seconds * 1_000, act)
+  #at(time: number | undefined, act: () => void): Deadline | undefined {
+    return time === undefined ? undefined : this.#around.deadlines.at(time, act)
   }
 
   #expire(error: 'States.Timeout' | 'States.HeartbeatTimeout'): void {

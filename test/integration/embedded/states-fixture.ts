@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import {
   DescribeExecutionCommand,
   GetExecutionHistoryCommand,
@@ -29,6 +29,10 @@ export interface Fixture {
     output: unknown
   }>
   history(executionArn: string): Promise<HistoryEvent[]>
+  /** How many executions are at work in memory; the others that run are parked. */
+  atWork(): number
+  /** Waits until whatever runs waits for a task token and is parked. */
+  allParked(): Promise<void>
   /** Ends the endpoint and starts it again on the same folder. */
   restart(): Promise<void>
   close(): Promise<void>
@@ -89,6 +93,10 @@ export async function statesFixture(
         new GetExecutionHistoryCommand({ executionArn, maxResults: 1_000 }),
       )
       return events
+    },
+    atWork: () => states.atWork(),
+    async allParked() {
+      while (states.atWork() > 0) await nextTurn()
     },
     async restart() {
       fixture.sfn.destroy()

@@ -46,6 +46,19 @@ export const machines = {
   parked: alone(parked('park', { TimeoutSeconds: 600, HeartbeatSeconds: 300 })),
   unguarded: alone(parked('park')),
   'caught-failure': catching(parked('park')),
+  'behind-choices': {
+    StartAt: 'First',
+    States: {
+      First: invoke('echo', { Next: 'Which' }),
+      Which: {
+        Type: 'Choice',
+        Choices: [{ Variable: '$.go', IsPresent: true, Next: 'Then' }],
+        Default: 'Then',
+      },
+      Then: { Type: 'Pass', Parameters: { limit: 7 }, Next: 'Second' },
+      Second: parked('park', { TimeoutSecondsPath: '$.limit', End: true }),
+    },
+  },
   throws: catching(parked('throws')),
   'throws-at-once': catching(invoke('throws')),
   flaky: alone(

@@ -176,6 +176,19 @@ describe('running', () => {
     expect(events.every((event) => event.timestamp instanceof Date)).toBe(true)
   })
 
+  test('a task behind states that take no time is scheduled after its own entry, by its own input', async () => {
+    const arn = await states.start('behind-choices')
+    await succeed(await tokens.next('behind-choices'))
+    await states.ended(arn)
+    const events = (await states.history(arn)).slice(6)
+    expect(events.map((event) => event.type)).toEqual([
+      ...['ChoiceStateEntered', 'ChoiceStateExited', 'PassStateEntered', 'PassStateExited'],
+      ...['TaskStateEntered', 'TaskScheduled', 'TaskStarted', 'TaskSubmitted', 'TaskSucceeded'],
+      ...['TaskStateExited', 'ExecutionSucceeded'],
+    ])
+    expect(events[5]?.taskScheduledEventDetails).toMatchObject({ timeoutInSeconds: 7 })
+  })
+
   test('Pass, Wait, Choice and Succeed leave their own events', async () => {
     const arn = await states.start('steps', { fail: false })
     expect((await states.ended(arn)).output).toEqual({ fail: false, prepared: { go: true } })

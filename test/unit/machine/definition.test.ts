@@ -20,7 +20,7 @@ const stateSchema = z.object({
     .default([]),
   Catch: z.array(z.object({ ErrorEquals: z.array(z.string()), Next: z.string() })).default([]),
   Resource: z.string().optional(),
-  ResultSelector: z.record(z.string(), z.string()).optional(),
+  ResultSelector: z.record(z.string(), z.json()).optional(),
   ResultPath: z.string().optional(),
   Parameters: z
     .strictObject({ FunctionName: z.string(), Payload: z.record(z.string(), z.string()) })
@@ -106,11 +106,16 @@ describe('no step waits for ever', () => {
       ...{ TimeoutSecondsPath: '$.last.wait', TimeoutSeconds: undefined },
     })
     for (const [name, { ResultPath, ResultSelector, Resource }] of tasks) {
+      if (name === helperStates.recover) continue
       expect(ResultPath, name).toBe('$.last')
       if (Resource?.endsWith('.waitForTaskToken')) expect(ResultSelector, name).toBeUndefined()
       else
         expect(ResultSelector, name).toMatchObject({ 'next.$': '$.Payload.next', 'wait.$': '$.Payload.wait' })
     }
+    // Recover makes the state anew, so that what a fault said goes no further.
+    const { ResultPath, ResultSelector } = stateOf(helperStates.recover)
+    expect(ResultPath).toBeUndefined()
+    expect(Object.keys(ResultSelector ?? {}).sort()).toEqual(['attempt.$', 'last', 'session_id.$', 'team.$'])
     const reset_at = new Date(limits.rateLimitWaitMs).toISOString()
     expect(stepOutput('RateLimit', '', { reset_at, now: 0 }).wait).toBeLessThan(definition.TimeoutSeconds)
   })

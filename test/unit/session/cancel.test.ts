@@ -145,7 +145,7 @@ describe('keep_workspace_on_failure', () => {
     ['configuration', false],
     ['error', false],
     ['infrastructure', false],
-    ['stalled', false],
+    ['stalled', true],
     ['budget_exhausted', true],
     ['auth_required', true],
   ] as const)(

@@ -67,7 +67,8 @@ describe('a nomination', () => {
     road.work(aConclusion('premise_wrong', [failed]))
     const again = requestChanges(road.item, { ...reviewed(road), text: 'look again' }, ada, road.now)
     expect(again.facts).toContainEqual({
-      ...{ type: 'finding_resolved', data: { accepted: false, comment: 'look again' } },
+      type: 'finding_resolved',
+      data: { accepted: false, comment: 'look again', verification: null },
     })
     road.write(reject(road.item, { ...reviewed(road), reason: 'no' }, ada))
     expect(road.document).toMatchObject({
@@ -87,6 +88,16 @@ describe('green checks with nothing changed', () => {
     reverted.iterate(anIdleRun({ touched: true }), passed)
     expect(reverted.work(aConclusion('already_satisfied')).document).toMatchObject({
       ...{ state: 'failed', failure_kind: 'error', no_change_finding: null },
+    })
+  })
+
+  it('are approved by a person as theirs, whatever the runtime could say for them', () => {
+    const road = atCode()
+    road.iterate(anIdleRun(), passed)
+    road.work(aConclusion('already_satisfied'))
+    road.write(approve(road.item, { ...reviewed(road), comment: null }, ada))
+    expect(road.document).toMatchObject({
+      ...{ state: 'reported', no_change_finding: { verification: 'human_approved' } },
     })
   })
 
