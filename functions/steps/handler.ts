@@ -67,7 +67,7 @@ const enter = (
 ): { change: Change; launch: Launch | null } => {
   const { compute, queued_at } = item.runtime
   if (step === 'Admit') {
-    const runtime = { task: { step, token }, queued_at: queued_at ?? new Date(now).toISOString() }
+    const runtime = { task: { step, token }, queued_at: queued_at ?? item.document.created_at }
     return { change: { actor: { kind: 'system', id: step }, facts: [], runtime }, launch: null }
   }
   if (isGateStep(step) || steps[step].kind === 'wait')

@@ -53,7 +53,7 @@ export const runtimeSchema = z.strictObject({
   }),
   compute: computeSchema.nullable(),
   answers: z.array(taskAnswerSchema),
-  /** When a waiting session asked for a slot; its place in the queue. */
+  /** When a session asked for a slot, which is when it was created; its place in the queue. */
   queued_at: time.nullable(),
   settled: z.boolean(),
   /** A stopped session's worker, slot and execution are gone; only a person sets it going again. */

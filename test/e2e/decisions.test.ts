@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { liveProcesses } from '../../lib/process/live.ts'
 import { git, makeRepository } from '../repositories.ts'
 import type { Start } from './client.ts'
+import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack({ concurrency: 3 })
@@ -123,6 +125,24 @@ test.each<[string, Partial<Start>, string]>([
     'engine_started',
   ],
   [
+    'its work is validated',
+    { contract: { checks: [{ name: 'slow', command: 'test -e done && sleep 300' }] } },
+    'engine_finished',
+  ],
+  [
+    'the clean checkout is verified',
+    {
+      engine_command: 'touch done; mkdir -p cache; touch cache/seen; echo cache > .gitignore',
+      contract: { checks: [{ name: 'slow', command: 'test -e done || exit 1; test -e cache || sleep 300' }] },
+    },
+    'verdict_reached',
+  ],
+  [
+    'the engine’s question waits',
+    { engine_command: scripted("await tool('ask_user', { prompt: 'Go on?' })") },
+    'user_input_requested',
+  ],
+  [
     'setup runs',
     { contract: { setup: ['sleep 300'], checks: [{ name: 'x', command: 'false' }] } },
     'worker_started',
@@ -146,6 +166,11 @@ test.each<[string, Partial<Start>, string]>([
   expect(await used.api.verify(id)).toMatchObject({ ok: true })
 })
 
+/** Waits until a session stands in the queue. */
+const queued = async (id: string): Promise<void> => {
+  while ((await used.api.get(id)).queue?.place == null) await sleep(20)
+}
+
 test('over the limit sessions wait for a slot, first in first out, and a waiting one can be cancelled', async () => {
   const blocking: Partial<Start> = { contract: { checks: [{ name: 'slow', command: 'sleep 300' }] } }
   const isChecking = (entry: { type: string }) => entry.type === 'check_started'
@@ -154,11 +179,13 @@ test('over the limit sessions wait for a slot, first in first out, and a waiting
   const first = await start(blocking)
   const second = await start(blocking)
   const third = await start(blocking)
-  for (const { id } of [first, second, third]) {
+  for (const { id } of [first, second, third]) await queued(id)
+  for (const [index, { id }] of [first, second, third].entries()) {
     expect(await used.api.get(id)).toMatchObject({
       state: 'created',
       step: 'Admit',
       needs_you: null,
+      queue: { place: index + 1, waiting: 3 },
       compute: { status: 'none' },
     })
   }
@@ -167,9 +194,13 @@ test('over the limit sessions wait for a slot, first in first out, and a waiting
     state: 'abandoned',
     compute: { status: 'none', stopped_at: null },
   })
+  expect((await used.api.get(third.id)).queue).toEqual({ place: 2, waiting: 2 })
   await used.api.cancel(busy[0].id)
   await used.api.follow(first.id, isChecking)
-  expect(await used.api.get(third.id)).toMatchObject({ step: 'Admit', compute: { status: 'none' } })
+  expect(await used.api.get(first.id)).toMatchObject({ queue: null })
+  expect(await used.api.get(third.id)).toMatchObject({
+    ...{ step: 'Admit', queue: { place: 1, waiting: 1 }, compute: { status: 'none' } },
+  })
   await used.api.cancel(busy[1].id)
   await used.api.follow(third.id, isChecking)
   for (const { id } of [busy[2], first, third]) await used.api.cancel(id)
