@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type EngineOutcome, runCommandEngine } from '../../lib/engine/command.ts'
 import { buildPrompt } from '../../lib/engine/prompt.ts'
 import type { GuidanceMessage, Reports } from '../../lib/engine/tools.ts'
+import { unknownUsage } from '../../lib/session/document.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import type { Workspace } from '../../lib/workspace/workspace.ts'
 import { contractOf } from './evaluate.ts'
@@ -49,13 +50,6 @@ const watchBudget = (limit: number | null, reports: () => Reports) => {
       if (timer !== null) clearInterval(timer)
     },
   }
-}
-
-const unknownUsage: Code['usage'] = {
-  input_tokens: null,
-  output_tokens: null,
-  cost_usd: null,
-  complete: false,
 }
 
 const usageOf = ({ usage }: Reports): Code['usage'] => {

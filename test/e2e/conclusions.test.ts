@@ -1,22 +1,14 @@
 import { expect, test } from 'vitest'
 import { newSecret } from '../../lib/ids.ts'
-import { git, makeRepository } from '../repositories.ts'
+import { git } from '../repositories.ts'
 import { createClient, type Start } from './client.ts'
 import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack()
-const red = { checks: [{ name: 'done', command: 'test -e done' }] }
 const green = { checks: [{ name: 'there', command: 'test -e a.txt' }] }
 
-const begin = async (more: Partial<Start> = {}) => {
-  const { directory } = makeRepository({ files: { 'a.txt': 'one\n' } })
-  const { id } = await used.api.start({
-    ...{ repo: directory, intent: 'Be done', engine_command: 'touch done', mode: 'auto', contract: red },
-    ...more,
-  })
-  return { directory, id }
-}
+const begin = (more: Partial<Start> = {}) => used.begin(more, { 'a.txt': 'one\n' })
 
 test('an engine that holds that nothing should change is heard, red contract or not, and a person decides', async () => {
   const { directory, id } = await begin({

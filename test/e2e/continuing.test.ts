@@ -1,30 +1,16 @@
 import { expect, test } from 'vitest'
-import { git, makeRepository } from '../repositories.ts'
-import type { Start } from './client.ts'
+import { git } from '../repositories.ts'
 import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack()
-
-const begin = async (more: Partial<Start> = {}) => {
-  const { directory } = makeRepository()
-  const { id } = await used.api.start({
-    repo: directory,
-    intent: 'Be done',
-    engine_command: 'touch done',
-    mode: 'auto',
-    contract: { checks: [{ name: 'done', command: 'test -e done' }] },
-    ...more,
-  })
-  return { directory, id }
-}
 
 const proceed = (id: string, body: object) => used.api.call('POST', `/v1/sessions/${id}/continue`, body)
 
 const idOf = (answer: { body: unknown }): string => String(Object(answer.body).id)
 
 test('a delivered session is continued from its delivered commit, whatever its branch has become', async () => {
-  const { directory, id } = await begin()
+  const { directory, id } = await used.begin()
   await used.api.untilGate(id, 'approval')
   await used.api.approve(id)
   const merged = await used.api.settled(id)
@@ -49,7 +35,7 @@ test('a delivered session is continued from its delivered commit, whatever its b
 })
 
 test('a cancel that keeps the work keeps also what was not saved yet, and another session goes on from it', async () => {
-  const { id } = await begin({
+  const { id } = await used.begin({
     keep_workspace_on_cancel: true,
     engine_command: scripted(`
       if (!existsSync('half')) {
@@ -86,7 +72,7 @@ test('a cancel that keeps the work keeps also what was not saved yet, and anothe
 })
 
 test('a session that left nothing to go on from says so', async () => {
-  const { id } = await begin({ engine_command: 'touch half; false', repair_invokes: 0 })
+  const { id } = await used.begin({ engine_command: 'touch half; false', repair_invokes: 0 })
   expect(await used.api.settled(id)).toMatchObject({
     state: 'failed',
     failure_kind: 'error',
@@ -102,7 +88,7 @@ test('a session that left nothing to go on from says so', async () => {
 })
 
 test('a failed session keeps its work where that was asked for', async () => {
-  const { id } = await begin({
+  const { id } = await used.begin({
     engine_command: 'touch half; false',
     repair_invokes: 0,
     keep_workspace_on_failure: true,

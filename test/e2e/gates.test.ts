@@ -1,21 +1,10 @@
 import { expect, test } from 'vitest'
-import { git, makeRepository } from '../repositories.ts'
-import type { SessionView, Start } from './client.ts'
+import { git } from '../repositories.ts'
+import type { SessionView } from './client.ts'
 import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack()
-const done = { checks: [{ name: 'done', command: 'test -e done' }] }
-
-const begin = async (more: Partial<Start> = {}) => {
-  const { directory } = makeRepository()
-  const { id } = await used.api.start({
-    ...{ repo: directory, intent: 'Be done', engine_command: 'touch done', mode: 'auto', contract: done },
-    ...more,
-  })
-  return { directory, id }
-}
-
 const gateOf = ({ needs_you: needs }: SessionView): string => {
   if (!needs || !('gate_id' in needs)) throw new Error(`no gate is open: ${JSON.stringify(needs)}`)
   return needs.gate_id
@@ -25,7 +14,7 @@ const decide = (session: SessionView, action: string, gate_id = gateOf(session))
   used.api.call('POST', `/v1/sessions/${session.id}/gate`, { gate_id, action, note: `please ${action}` })
 
 test('a session that can’t start asks at preflight; once it can, loop_back looks again and it goes on', async () => {
-  const { directory, id } = await begin({ base: 'not-there-yet' })
+  const { directory, id } = await used.begin({ base: 'not-there-yet' })
   const asked = await used.api.untilGate(id, 'preflight')
   expect(asked).toMatchObject({
     state: 'created',
@@ -50,7 +39,7 @@ test('a session that can’t start asks at preflight; once it can, loop_back loo
 })
 
 test('the fourth failed preflight ends the session by its own kind', async () => {
-  const { id } = await begin({ engine_command: ['no-such-engine-anywhere'] })
+  const { id } = await used.begin({ engine_command: ['no-such-engine-anywhere'] })
   let after = -1
   for (const retries of [1, 2, 3]) {
     const asked = await used.api.untilGate(id, 'preflight', after)
@@ -67,7 +56,7 @@ test('the fourth failed preflight ends the session by its own kind', async () =>
 })
 
 test('a waived preflight is not looked at again, and what is really missing then fails with its kind', async () => {
-  const { id } = await begin({ base: 'not-there-at-all' })
+  const { id } = await used.begin({ base: 'not-there-at-all' })
   await decide(await used.api.untilGate(id, 'preflight'), 'advance')
   expect(await used.api.untilEnd(id)).toMatchObject({
     state: 'failed',
@@ -77,7 +66,7 @@ test('a waived preflight is not looked at again, and what is really missing then
 })
 
 test('work that is red three times asks; guidance and loop_back lead on, and every further red asks again', async () => {
-  const { id } = await begin({
+  const { id } = await used.begin({
     engine_command: scripted("if (prompt.includes('touch it')) writeFileSync('done', '')"),
   })
   const asked = await used.api.untilGate(id, 'validate')
@@ -112,7 +101,7 @@ test('work that is red three times asks; guidance and loop_back lead on, and eve
 })
 
 test('a person may let red work through; the review says so, and it is delivered only by their approval', async () => {
-  const { directory, id } = await begin({ engine_command: 'echo work > work', yes_ship: true })
+  const { directory, id } = await used.begin({ engine_command: 'echo work > work', yes_ship: true })
   const asked = await used.api.untilGate(id, 'validate')
   await decide(asked, 'advance')
   const session = await used.api.untilGate(id, 'approval', asked.journal_head.sequence)
@@ -127,7 +116,7 @@ test('a person may let red work through; the review says so, and it is delivered
 })
 
 test('an abort at the validate gate ends the session; a decision at a gate of another kind is refused', async () => {
-  const { id } = await begin({ engine_command: 'true' })
+  const { id } = await used.begin({ engine_command: 'true' })
   const asked = await used.api.untilGate(id, 'validate')
   const review = await used.api.call('POST', `/v1/sessions/${id}/review/approve`, { review_id: 'rev_x' })
   expect(review.status).toBe(422)
@@ -141,7 +130,7 @@ test('an abort at the validate gate ends the session; a decision at a gate of an
 })
 
 test('confirm and review are decided by their own calls only', async () => {
-  const { id } = await begin({ mode: 'supervise' })
+  const { id } = await used.begin({ mode: 'supervise' })
   const asked = await used.api.untilGate(id, 'contract')
   const wrong = await decide(asked, 'advance')
   expect(wrong.status).toBe(409)

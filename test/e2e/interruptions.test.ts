@@ -1,20 +1,11 @@
 import { expect, test } from 'vitest'
-import { makeRepository } from '../repositories.ts'
 import type { Start } from './client.ts'
 import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack()
-const done = { checks: [{ name: 'done', command: 'test -e done' }] }
-
-const begin = async (engine_command: Start['engine_command'], more: Partial<Start> = {}) => {
-  const { directory } = makeRepository()
-  const { id } = await used.api.start({
-    ...{ repo: directory, intent: 'Be done', engine_command, mode: 'auto', contract: done },
-    ...more,
-  })
-  return { directory, id }
-}
+const begin = (engine_command: Start['engine_command'], more: Partial<Start> = {}) =>
+  used.begin({ engine_command, ...more })
 
 const typesOf = async (id: string) => (await used.api.journal(id)).map(({ type }) => type)
 

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { makeRepository } from '../repositories.ts'
 import type { Start } from './client.ts'
 import { scripted } from './engines.ts'
 import { useStack } from './stack.ts'
@@ -7,16 +6,8 @@ import { useStack } from './stack.ts'
 const used = useStack()
 
 const begin = async (body: string, more: Partial<Start> = {}) => {
-  const { directory } = makeRepository()
-  const { id } = await used.api.start({
-    repo: directory,
-    intent: 'Be done',
-    engine_command: scripted(body),
-    mode: 'auto',
-    contract: { checks: [{ name: 'done', command: 'grep -q blue done' }] },
-    ...more,
-  })
-  return id
+  const contract = { checks: [{ name: 'done', command: 'grep -q blue done' }] }
+  return (await used.begin({ engine_command: scripted(body), contract, ...more })).id
 }
 
 const asked = async (id: string) => {

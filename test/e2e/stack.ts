@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
 import { type Stack, type StackOptions, startStack } from '../../infra/local/stack.ts'
-import { type Client, createClient } from './client.ts'
+import { makeRepository } from '../repositories.ts'
+import { type Client, createClient, type Start } from './client.ts'
 
 /** One embedded stack for the tests of a file; `api` is there once the first test runs. */
 export const useStack = (options: Partial<StackOptions> = {}) => {
@@ -37,6 +38,16 @@ export const useStack = (options: Partial<StackOptions> = {}) => {
     },
     get home() {
       return need(used.home)
+    },
+    /** Starts a session on a repository of its own, which is done when there is a file `done`; unattended if nothing else is said. */
+    begin: async (more: Partial<Start> = {}, files?: Record<string, string>) => {
+      const { directory } = makeRepository(files ? { files } : {})
+      const { id } = await need(used.api).start({
+        ...{ repo: directory, intent: 'Be done', engine_command: 'touch done', mode: 'auto' },
+        contract: { checks: [{ name: 'done', command: 'test -e done' }] },
+        ...more,
+      })
+      return { directory, id }
     },
     /** What the stack logged as its own faults. */
     faults,

@@ -1,23 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { git, makeRepository } from '../repositories.ts'
-import type { SessionView, Start } from './client.ts'
+import type { SessionView } from './client.ts'
 import { useStack } from './stack.ts'
 
 const used = useStack()
-
-const begin = async (more: Partial<Start> = {}) => {
-  const { directory } = makeRepository()
-  const { id } = await used.api.start({
-    repo: directory,
-    intent: 'Be done',
-    engine_command: 'touch done',
-    mode: 'auto',
-    contract: { checks: [{ name: 'done', command: 'test -e done' }] },
-    ...more,
-  })
-  return { directory, id }
-}
 
 /** Waits until a session has come to rest, with nothing of it running. */
 const atRest = async (id: string): Promise<SessionView> => {
@@ -35,7 +22,7 @@ const atRest = async (id: string): Promise<SessionView> => {
 const resume = (id: string, body: object = {}) => used.api.call('POST', `/v1/sessions/${id}/resume`, body)
 
 test('until holds a session back after each stage, and resume goes on to the next and to the end', async () => {
-  const { directory, id } = await begin({ until: 'define' })
+  const { directory, id } = await used.begin({ until: 'define' })
   const stages = [
     ['define', 'Plan', 'plan'],
     ['plan', 'Code', 'code'],
@@ -72,7 +59,7 @@ test('until holds a session back after each stage, and resume goes on to the nex
 })
 
 test('a session at rest can be cancelled, and is then settled like any other', async () => {
-  const { id } = await begin({ until: 'code' })
+  const { id } = await used.begin({ until: 'code' })
   await atRest(id)
   await used.api.cancel(id)
   expect(await used.api.settled(id)).toMatchObject({
@@ -84,7 +71,7 @@ test('a session at rest can be cancelled, and is then settled like any other', a
 })
 
 test('a session that is not stopped can’t be resumed, and ship can’t be named as the last stage', async () => {
-  const { id } = await begin({ mode: 'supervise' })
+  const { id } = await used.begin({ mode: 'supervise' })
   await used.api.untilGate(id, 'contract')
   const answer = await resume(id)
   expect(used.api.problem(answer).code).toBe('illegal_transition')
