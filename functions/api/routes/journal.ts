@@ -1,13 +1,13 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { streamSSE } from 'hono/streaming'
-import { GatehouseError, isError } from '../../../lib/errors.ts'
+import { GatehouseError } from '../../../lib/errors.ts'
 import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
-import { type Verification, verifyJournal } from '../../../lib/journal/verify.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import { isTerminal } from '../../../lib/session/states.ts'
 import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
+import { proveJournal } from '../../../lib/store/proof.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
 import { follow } from '../follow.ts'
@@ -98,27 +98,6 @@ const requireWithin = (item: SessionItem, from: number): void => {
   }
 }
 
-/** Proves a session's journal up to its head; a segment that can't even be read is a finding like any other. */
-const prove = async (platform: Platform, item: SessionItem): Promise<Verification> => {
-  const { journal_head: head, document } = item
-  const entries: Entry[] = []
-  let unreadable: GatehouseError | null = null
-  try {
-    while (entries.length <= head.sequence) {
-      const segment = await platform.journals.segment(item, entries.length)
-      if (!segment?.length) break
-      entries.push(...segment)
-    }
-  } catch (error) {
-    if (!isError(error, 'journal_damaged')) throw error
-    unreadable = error
-  }
-  const found = verifyJournal(entries, { head, document })
-  // What could be read may be damaged before; else the first bad place is where reading stopped.
-  if (!unreadable || (found.problem && found.problem.sequence < entries.length)) return found
-  return { ...found, ok: false, problem: { sequence: entries.length, message: unreadable.message } }
-}
-
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
     drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
@@ -149,7 +128,7 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   })
 
   app.openapi(verify, async (c) => {
-    const item = await load(c, c.req.valid('param').id)
-    return c.json(await prove(platform, item), 200)
+    const { team } = person(c.get('principal'), 'viewer')
+    return c.json(await proveJournal(platform, { team, id: c.req.valid('param').id }), 200)
   })
 }

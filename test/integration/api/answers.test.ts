@@ -98,13 +98,20 @@ describe('the service', () => {
           'review/approve',
           'review/reject',
           'review/changes',
+          'gate',
+          'steer',
+          'answer',
+          'resume',
+          'continue',
           'cancel',
         ].map((path) => `POST /v1/sessions/{id}/${path}`),
         ...['review', 'diff', 'events', 'journal', 'journal/verify', 'history', 'artifacts/{name}'].map(
           (path) => `GET /v1/sessions/{id}/${path}`,
         ),
-        ...['lease', 'heartbeat', 'entries', 'uploads', 'complete'].map((path) => `POST /worker/v1/${path}`),
-        'GET /worker/v1/command',
+        ...['lease', 'heartbeat', 'entries', 'uploads', 'complete', 'question', 'retain'].map(
+          (path) => `POST /worker/v1/${path}`,
+        ),
+        ...['command', 'question', 'guidance'].map((path) => `GET /worker/v1/${path}`),
       ].toSorted(),
     )
     for (const [, name] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g))

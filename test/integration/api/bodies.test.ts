@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { newId } from '../../../lib/ids.ts'
 import { limits } from '../../../lib/limits.ts'
 import { paths, type QuietStack, requireProblem, startQuietStack } from './quiet-stack.ts'
 
@@ -170,13 +171,10 @@ describe('a body that is not what it should be', () => {
   })
 
   it.each([
-    { until: 'code' },
-    { yes_ship: true },
+    { until: 'ship' },
     { model: 'x' },
-    { budget_usd: 1 },
     { delivery: { kind: 'pull_request' } },
     { delivery: { kind: 'branch', branch: 'mine' } },
-    { keep_workspace_on_failure: true },
     { distributed: true },
     { workers: ['a'] },
     { browser: true },
@@ -192,6 +190,80 @@ describe('a body that is not what it should be', () => {
       .parse(data)
       .filter(({ state }) => state !== 'abandoned')
     expect(live).toEqual([])
+  })
+})
+
+describe('the calls of a session that is under way', () => {
+  const gate_id = newId('gate')
+  const request_id = newId('req')
+  const session = `/v1/sessions/${newId('ses')}`
+
+  it.each<[string, Record<string, unknown>, string[]]>([
+    ['gate', {}, ['gate_id', 'action']],
+    ['gate', { gate_id: 'gate_1', action: 'advance' }, ['gate_id']],
+    ['gate', { gate_id: newId('rev'), action: 'advance' }, ['gate_id']],
+    ['gate', { gate_id, action: 'approve' }, ['action']],
+    ['gate', { gate_id, action: 'abort', note: 'x'.repeat(limits.reason + 1) }, ['note']],
+    ['gate', { gate_id, action: 'abort', reason: 'x' }, ['reason']],
+    ['steer', {}, ['text']],
+    ['steer', { text: ' \n ' }, ['text']],
+    ['steer', { text: 'ü'.repeat(limits.steering / 2 + 1) }, ['text']],
+    ['steer', { text: 'NUL \0' }, ['text']],
+    ['answer', {}, ['request_id', 'text']],
+    ['answer', { request_id: 'x', text: 'y' }, ['request_id']],
+    ['answer', { request_id, text: '' }, ['text']],
+    ['answer', { request_id, text: 'x'.repeat(limits.answer + 1) }, ['text']],
+    ['resume', { until: 'ship' }, ['until']],
+    ['resume', { until: 'later' }, ['until']],
+    ['resume', { to: 'code' }, ['to']],
+    ['continue', {}, ['intent']],
+    ['continue', { intent: ' ' }, ['intent']],
+    ['continue', { intent: 'x', repo: '/elsewhere' }, ['repo']],
+    ['continue', { intent: 'x', base: 'main' }, ['base']],
+    ['continue', { intent: 'x', max_iterations: 0 }, ['max_iterations']],
+    ['cancel', { reason: 1 }, ['reason']],
+  ])('refuses %s with %j', async (call, body, expected) => {
+    const answer = await stack.post(`${session}/${call}`, body)
+    requireProblem(answer, 'invalid_request')
+    expect(paths(answer)).toEqual(expected)
+  })
+
+  it.each([
+    ['gate', { gate_id, action: 'advance' }],
+    ['steer', { text: 'x' }],
+    ['answer', { request_id, text: 'x' }],
+    ['resume', {}],
+    ['continue', { intent: 'x' }],
+    ['cancel', {}],
+  ])('answers %s for no session of ours with 404', async (call, body) => {
+    requireProblem(await stack.post(`${session}/${call}`, body), 'not_found')
+  })
+
+  it.each([
+    ['gate', { gate_id, action: 'advance' }, 'operator'],
+    ['steer', { text: 'x' }, 'viewer'],
+    ['answer', { request_id, text: 'x' }, 'viewer'],
+    ['resume', {}, 'viewer'],
+    ['continue', { intent: 'x' }, 'viewer'],
+  ] as const)('keeps %s from a role that is too small', async (call, body, role) => {
+    requireProblem(await stack.post(`${session}/${call}`, body, { token: stack.tokens[role] }), 'forbidden')
+  })
+
+  it('keeps what is authorised at the start from whoever could not approve it later', async () => {
+    const token = stack.tokens.operator
+    requireProblem(await stack.post('/v1/sessions', stack.start({ yes_ship: true }), { token }), 'forbidden')
+  })
+
+  it('tells a session that waits for a slot where it stands, and what it does not wait for', async () => {
+    const { id } = await stack.create()
+    const call = (path: string, body: unknown) => stack.post(`/v1/sessions/${id}/${path}`, body)
+    requireProblem(await call('gate', { gate_id, action: 'advance' }), 'illegal_transition')
+    requireProblem(await call('answer', { request_id, text: 'x' }), 'not_found')
+    requireProblem(await call('resume', {}), 'illegal_transition')
+    requireProblem(await call('continue', { intent: 'x' }), 'illegal_transition')
+    expect((await call('steer', { text: 'x' })).status).toBe(202)
+    await call('cancel', {})
+    requireProblem(await call('steer', { text: 'x' }), 'already_decided')
   })
 })
 

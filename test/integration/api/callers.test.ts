@@ -105,7 +105,7 @@ describe('who may call', () => {
     const token = await stack.tokenFor(who)
     const uploads = [{ kind: 'artifact', name: 'a' }]
     const facts = [{ type: 'error', data: { message: 'x' } }]
-    const result = { outcome: 'Preflight' }
+    const result = { outcome: 'Preflight', problems: [] }
     requireProblem(await stack.post('/worker/v1/lease', {}, { token }), 'superseded')
     requireProblem(await stack.post('/worker/v1/heartbeat', { epoch: 1 }, { token }), 'superseded')
     requireProblem(

@@ -146,7 +146,7 @@ it('is proven while others write to the session', async () => {
   })()
   for (let n = 0; n < 15; n++) {
     const { json } = await stack.call(`/v1/sessions/${id}/journal/verify`)
-    expect(json).toMatchObject({ ok: true })
+    expect(json, JSON.stringify(json)).toMatchObject({ ok: true })
   }
   await writes
   await cancel(id)

@@ -137,7 +137,10 @@ describe('the functions', () => {
 
   it.each([
     ['StepFunction', []],
-    ['SweepFunction', []],
+    [
+      'SweepFunction',
+      [...['dynamodb:UpdateItem', 's3:DeleteObject'], ...['states:ListExecutions', 'states:StopExecution']],
+    ],
     ['ApiFunction', ['states:GetExecutionHistory', 'states:SendTaskHeartbeat']],
   ])('%s may do what lib/store does and no more', (name, besides) => {
     const actions = allowed(new RegExp(`^${name}`)).flatMap(({ Action }) => Action)

@@ -47,7 +47,6 @@ const restored = async (id: Id) => (await bench.types(id)).filter((type) => type
 const unprovable: [string, Partial<Checkpoint>, Parameters<typeof atReview>[1], RegExp][] = [
   ['was changed', {}, { stored: 'other bytes' }, /was changed since/],
   ['is gone', {}, { stored: null }, /is gone/],
-  ['was never hashed', { bundle_sha256: null }, {}, /no hash/],
   ['was never saved', { bundle: null, bundle_sha256: null }, { stored: null }, /was not saved/],
   ['is of another tree', {}, { reviewed: sha('f') }, /not what was reviewed/],
 ]
@@ -71,6 +70,13 @@ describe('a review that outlives the service', () => {
     const id = await atReview(nothing, { stored: null, reviewed: sha('b') })
     await bench.repair({ all: true })
     expect((await bench.item(id)).document).toMatchObject({ state: 'needs_approval', review_restored: true })
+  })
+
+  it('stays approvable when its work was saved before hashes were recorded: the delivery compares it', async () => {
+    const id = await atReview({ bundle_sha256: null }, {})
+    await bench.repair({ all: true })
+    const { document } = await bench.item(id)
+    expect(document).toMatchObject({ state: 'needs_approval', review_restored: true })
   })
 
   it.each(unprovable)('is not approvable when the saved work %s', async (_, checkpoint, how, reason) => {
