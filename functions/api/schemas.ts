@@ -121,7 +121,12 @@ export const confirmSchema = z.strictObject({
   contract_hash: z.string().min(1),
   contract: contractSchema.nullable().default(null),
 })
-export const reviseSchema = z.strictObject({ contract: contractSchema })
+/** Words instead of a contract need a model to make checks of them. */
+export const reviseSchema = z
+  .strictObject({ contract: contractSchema.optional(), request: steering.optional() })
+  .refine(({ contract, request }) => (contract === undefined) !== (request === undefined), {
+    error: 'has to hold either a contract or a request',
+  })
 export const approveSchema = z.strictObject({
   review_id: idSchema('rev'),
   delivery: z.strictObject({ kind: z.literal('branch') }).optional(),

@@ -1,6 +1,7 @@
 import type { Fact } from '../../lib/journal/facts.ts'
 import { failTask } from '../../lib/session/advance.ts'
 import type { Change } from '../../lib/session/item.ts'
+import { withdrawQuestion } from '../../lib/session/worker.ts'
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 
@@ -21,6 +22,7 @@ export const computeStopped = async (
     return {
       actor: { kind: 'system', id: 'compute' },
       facts: [
+        ...withdrawQuestion(item.document, 'its worker is gone'),
         { type: 'compute_stopped', data: { compute_id: stopped.worker_id, reason: stopped.reason } },
         ...told,
       ],

@@ -100,22 +100,56 @@ const quiet = async (
   await giveBackSlot(platform, team, id, runtime.queued_at)
 }
 
-/** Parks a step on its token. A step that the session has left is answered at once with where the session is. */
-const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
+/** What came of a step's arrival: it was sent away, or it parked and may have a worker to launch. */
+type Arrival = {
+  item: SessionItem
+  sentAway: StepOutput | null
+  launch: Launch | null
+  /** Another token on which this very step is parked; nothing was written then. */
+  parkedOn: string | null
+}
+
+/** Writes that a step has arrived on its token, unless it is parked on another that is not known as dead. */
+const arrive = async (
+  platform: Platform,
+  event: StepEvent,
+  { step, token, dead }: { step: Step; token: string; dead: string | null },
+): Promise<Arrival> => {
   const id = { team: event.team, id: event.session_id }
-  const outcome: { sentAway: StepOutput | null; launch: Launch | null } = { sentAway: null, launch: null }
+  const arrival: Omit<Arrival, 'item'> = { sentAway: null, launch: null, parkedOn: null }
   const item = await transition(platform, id, (current): Change | null => {
-    outcome.launch = null
-    outcome.sentAway = sentAway(platform, event, current, step)
-    if (outcome.sentAway !== null || current.runtime.task?.token === token) return null
+    const { task } = current.runtime
+    Object.assign(arrival, {
+      launch: null,
+      parkedOn: null,
+      sentAway: sentAway(platform, event, current, step),
+    })
+    if (arrival.sentAway !== null || task?.token === token) return null
+    if (task?.step === step && task.token !== dead) {
+      arrival.parkedOn = task.token
+      return null
+    }
     const entered = enter(current, step, token, platform.clock())
-    outcome.launch = entered.launch
+    arrival.launch = entered.launch
     return arrived(current, entered.change)
   })
-  if (outcome.sentAway !== null)
-    await platform.machine.answer({ ok: true, sequence: null, token, output: outcome.sentAway })
+  return { item, ...arrival }
+}
+
+/**
+ * Parks a step on its token. A step that the session has left is answered at once with where the session is. A call that
+ * the machine gave up on may come behind the one that it made instead: the token that the machine waits for stays.
+ */
+const park = async (platform: Platform, event: StepEvent, step: Step, token: string): Promise<void> => {
+  let arrival = await arrive(platform, event, { step, token, dead: null })
+  for (let dead = arrival.parkedOn; dead !== null; dead = arrival.parkedOn) {
+    if (await platform.machine.heartbeat(dead)) return
+    arrival = await arrive(platform, event, { step, token, dead })
+  }
+  const { item, sentAway: away, launch: starts } = arrival
+  if (away !== null) await platform.machine.answer({ ok: true, sequence: null, token, output: away })
   else if (step === 'Admit') await askForSlot(platform, item.team, item.id, item.runtime.queued_at ?? '')
-  else if (outcome.launch) await launch(platform, item, outcome.launch)
+  else if (starts) await launch(platform, item, starts)
   else if (runsNothing(item)) await quiet(platform, item, 'the session waits')
 }
 
@@ -162,18 +196,28 @@ const runHandler = async (platform: Platform, event: StepEvent, step: Step): Pro
 /** The first fault is usually one lost worker, and is tried again at once. */
 const backoffSecs = (faults: number): number => (faults <= 1 ? 0 : 2 ** (faults - 1))
 
+/** Whether a fault is one that was dealt with, or is told of so late that a later one was; by when Recover was entered. */
+const wasDealtWith = ({ runtime }: SessionItem, entered: string): boolean =>
+  runtime.last_recovery !== null && entered <= runtime.last_recovery
+
 const runRecover = async (platform: Platform, event: StepEvent): Promise<Recovery> => {
   const id = { team: event.team, id: event.session_id }
   const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '', at: event.entered ?? '' }
   const before = await platform.sessions.require(id)
   if (isReplaced(platform, event, before)) return { ...replaced, back_off: 0 }
-  if (before.runtime.compute && before.runtime.compute.status !== 'stopped') {
+  if (
+    !wasDealtWith(before, fault.at) &&
+    before.runtime.compute &&
+    before.runtime.compute.status !== 'stopped'
+  ) {
     // The old worker goes first: two must never work on one session.
     await platform.compute.stop(before.runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: before.runtime.compute.id, reason: fault.error })
   }
   const item = await transition(platform, id, (current) =>
-    isTerminal(current.document.state) ? null : recover(current, fault, platform.clock()),
+    isTerminal(current.document.state) || wasDealtWith(current, fault.at)
+      ? null
+      : recover(current, fault, platform.clock()),
   )
   return {
     ...outputAt(platform, item, `${fault.error}: ${fault.cause}`),

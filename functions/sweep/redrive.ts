@@ -3,6 +3,7 @@ import { limits } from '../../lib/limits.ts'
 import { fail } from '../../lib/session/fail.ts'
 import { settle } from '../../lib/session/handlers.ts'
 import type { Change, SessionItem } from '../../lib/session/item.ts'
+import { again } from '../../lib/session/recover.ts'
 import { isTerminal, steps } from '../../lib/session/states.ts'
 import { transition } from '../../lib/store/effects.ts'
 import { giveBackSlot } from '../../lib/store/queue.ts'
@@ -19,16 +20,20 @@ const onlyWaits = ({ document }: SessionItem): boolean => {
 const lostExecution = ({ id, runtime }: SessionItem) =>
   `execution ${id}-${runtime.attempt} ended before the session did`
 
-/** An execution that ended in the middle of work is an infrastructure fault, under the ceiling that they all share. */
-const faultOf = (item: SessionItem): Fact[] => {
+/**
+ * An execution that ended in the middle of work is an infrastructure fault, under the ceiling that they all share; one that
+ * a service took along that was stopped in order is none.
+ */
+const faultOf = (item: SessionItem, planned: boolean): Fact[] => {
   const { step, state, infra_failures } = item.document
-  if (onlyWaits(item) || isTerminal(state)) return []
+  if (planned || onlyWaits(item) || isTerminal(state)) return []
   const data = { step, cause: 'ExecutionLost', detail: lostExecution(item), count: infra_failures + 1 }
   return [{ type: 'infrastructure_fault', data }]
 }
 
 /** Whether the work made no progress in so many executions that another one is of no use. */
-const isHopeless = (item: SessionItem): boolean =>
+const isHopeless = (item: SessionItem, planned: boolean): boolean =>
+  !planned &&
   !isTerminal(item.document.state) &&
   !onlyWaits(item) &&
   item.document.infra_failures + 1 >= limits.infraFailures
@@ -39,24 +44,33 @@ const givenUp = (item: SessionItem, facts: readonly Fact[]): Change => {
   return fail(item, 'system', actor, { failure_kind: 'infrastructure', error }, facts)
 }
 
+/** How the session goes on: its engine's run again from the checkpoint if its worker is gone too, else as it is. */
+const goneOn = (item: SessionItem, facts: readonly Fact[], { now, planned }: Round): Partial<Change> => {
+  const { document, runtime } = item
+  const isLost = runtime.compute?.status === 'stopped' && !planned && !isTerminal(document.state)
+  if (document.step !== 'Code' || !isLost) return { facts }
+  return again(item, facts, lostExecution(item), now)
+}
+
 /**
  * A new execution, which goes on at the step at which the session is; or settles it, where going on is of no use. `more`
  * is told of it if it goes on.
  */
-const nextExecution = (item: SessionItem, more: readonly Fact[]): Change => {
+const nextExecution = (item: SessionItem, more: readonly Fact[], round: Round): Change => {
   const attempt = item.runtime.attempt + 1
-  const at_step = isHopeless(item) ? 'Settle' : item.document.step
+  const hopeless = isHopeless(item, round.planned)
+  const at_step = hopeless ? 'Settle' : item.document.step
   const told = repaired('execution', `${lostExecution(item)}; the next one goes on at ${at_step}`)
-  const facts = [...faultOf(item), told]
-  const end = isHopeless(item) ? givenUp(item, facts) : null
+  const facts = [...faultOf(item, round.planned), told]
+  const end = hopeless ? givenUp(item, facts) : goneOn(item, [...facts, ...more], round)
   return {
     actor,
     facts: [
-      ...(end?.facts ?? [...facts, ...more]),
+      ...(end.facts ?? []),
       { type: 'execution_started', data: { name: `${item.id}-${attempt}`, attempt, at_step } },
     ],
     runtime: {
-      ...end?.runtime,
+      ...end.runtime,
       ...{ attempt, start_pending: true, execution_arn: null, task: null, answers: [] },
     },
     looked: true,
@@ -91,6 +105,6 @@ export const redrive = async (round: Round, lost: SessionItem): Promise<void> =>
   await transition(round.platform, item, (now) => {
     const { attempt, settled, resting } = now.runtime
     if (attempt !== lost.runtime.attempt || settled || resting) return null
-    return nextExecution(now, proof ? restoredBy(proof, now) : [])
+    return nextExecution(now, proof ? restoredBy(proof, now) : [], round)
   })
 }

@@ -43,6 +43,8 @@ export type Round = {
   now: number
   /** When this service began, if it is a look right after that: what it says to have launched before can be gone. */
   startedAt: number | null
+  /** The service was stopped in order before this start, so that what ended with it is nobody's fault. */
+  planned: boolean
   /** The executions that were running when the round began, by name; null when that could not be told of all. */
   running: ReadonlyMap<string, RunningExecution> | null
   memory: SweepMemory

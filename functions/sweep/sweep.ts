@@ -29,6 +29,8 @@ export type SweepOptions = {
   all?: boolean
   /** When this service began, in epoch milliseconds; workers that it launched before that and that do not run are gone. */
   startedAt?: number
+  /** The service before was stopped in order: what it ended on its way is no fault. */
+  planned?: boolean
   /** The most sessions that are repaired because they are due. */
   limit?: number
   memory?: SweepMemory
@@ -49,6 +51,7 @@ const begin = async (platform: Platform, options: SweepOptions): Promise<Round> 
     running,
     now: platform.clock(),
     startedAt: options.startedAt ?? null,
+    planned: options.planned ?? false,
     memory: options.memory ?? newMemory(),
     log: options.log ?? (() => {}),
     hasTime: options.hasTime ?? (() => true),

@@ -1,4 +1,4 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, unlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { getRequestListener } from '@hono/node-server'
@@ -69,6 +69,12 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     // The first to hold the folder; whoever can't must not touch what another stack uses.
     const dynamo = await startDynamoDb({ path: join(home, 'dynamodb') })
     closers.push(dynamo.close)
+    // Work that a stop in order took along is taken up again as it was; after anything else it counts as a fault.
+    const inOrder = join(home, 'stopped-in-order')
+    const planned = await unlink(inOrder).then(
+      () => true,
+      () => false,
+    )
     const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
     const s3 = await startS3({ directory: join(home, 's3'), bucket: names.bucket })
     closers.push(s3.close)
@@ -135,23 +141,27 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
       log: (line: SweepLine) => log(`sweep: ${JSON.stringify(line)}`),
       hasTime: () => !closing,
     }
-    const runSweep = (all: boolean) => {
+    const runSweep = (all: boolean, planned = false) => {
       sweeping = sweeping
-        .then(() => sweep(platform, { ...round, all }))
+        .then(() => sweep(platform, { ...round, all, planned }))
         .then(({ faults }) => {
           for (const { id, error } of faults)
             log(`sweep of ${id}: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
         })
         .catch((error: unknown) => log(`sweep: ${error}`))
     }
-    runSweep(true)
+    runSweep(true, planned)
     const timer = setInterval(() => runSweep(false), sweepEveryMs)
     closers.push(async () => {
       closing = true
       clearInterval(timer)
       await sweeping
     })
-    return { url: address.url, adminToken, platform, endpoints, close }
+    const stopInOrder = async () => {
+      await close()
+      await writeFile(inOrder, '')
+    }
+    return { url: address.url, adminToken, platform, endpoints, close: stopInOrder }
   } catch (error) {
     await close()
     throw error

@@ -107,6 +107,8 @@ export const recordFactSchema = z.discriminatedUnion('type', [
       ] as const),
       by: z.string(),
       comment: z.string().nullable(),
+      /** Nobody was asked: what was authorised or proven before decided. */
+      automatic: z.boolean().default(false),
     }),
   ),
   /** `until` held the session back at the end of a stage; it goes on with `resume_at`. */
@@ -218,6 +220,8 @@ export const recordFactSchema = z.discriminatedUnion('type', [
     'user_input_answered',
     z.strictObject({ request_id: idSchema('req'), text: z.string(), by: z.string() }),
   ),
+  /** The engine that asked is gone. */
+  fact('user_input_withdrawn', z.strictObject({ request_id: idSchema('req'), reason: z.string() })),
   fact(
     'user_input_expired',
     z.strictObject({ request_id: idSchema('req'), prompt: z.string(), waited_secs: z.number() }),

@@ -187,8 +187,8 @@ const applied = (
       return {
         gate: null,
         ...(fact.data.action === 'expire' ? {} : { decided_by: fact.data.by }),
-        // Whoever answers at a review has taken it over: what was authorised before holds no more.
-        ...(doc.gate?.kind === 'approval' && doc.yes_ship
+        // A person who answers at a review has taken it over: what was authorised before holds no more.
+        ...(doc.gate?.kind === 'approval' && doc.yes_ship && !fact.data.automatic
           ? { yes_ship: { ...doc.yes_ship, void: true } }
           : {}),
       }
@@ -296,6 +296,8 @@ const applied = (
           answered_by: fact.data.by,
         },
       }
+    case 'user_input_withdrawn':
+      return { question: withdrawn(doc.question) }
     case 'user_input_expired':
       return { question: doc.question && { ...doc.question, status: 'expired' } }
     case 'merge_completed':

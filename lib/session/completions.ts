@@ -9,7 +9,7 @@ import { limits } from '../limits.ts'
 import { advance, failTask } from './advance.ts'
 import { capturesWithoutOutput, evaluated, listed, requireEveryCheck, withoutOutput } from './evaluation.ts'
 import { budgetExhausted, fail } from './fail.ts'
-import { openGate } from './gates.ts'
+import { openGate, reviewContext } from './gates.ts'
 import { guidanceApplied } from './guidance.ts'
 import type { Change, SessionItem } from './item.ts'
 import { isInterrupted, judgeTurn } from './judge.ts'
@@ -120,15 +120,25 @@ const baselineMeasured = (c: Completion, { results, captures }: Of<'Baseline'>):
   return step(c, 'baseline_measured', note, [{ type: 'contract_baseline', data }], gate)
 }
 
+const setAside: Fact = {
+  type: 'error',
+  data: {
+    message:
+      'The engine’s conclusion that nothing should change is set aside: files were written to, and taking that back does not undo it.',
+  },
+}
+
 /** The turn is judged and its work saved; whatever it came to, the contract is evaluated next. */
 const engineFinished = (c: Completion, result: Of<'Code'>): Change => {
   const { outcome: _, checkpoint, report: __, guidance_applied, ...run } = result
   const { document } = c.item
   const { iterations: iteration, engine } = document
   const turn = judgeTurn(iteration, result)
+  const aside = result.nomination !== null && (document.mutated || run.changed || run.touched)
   const note = `iteration ${iteration}: ${turn.status}, ${turn.reason}`
   return step(c, isInterrupted(turn) ? 'engine_interrupted' : 'engine_finished', note, [
     { type: 'engine_finished', data: { iteration, engine, turn, ...run } },
+    ...(aside ? [setAside] : []),
     ...guidanceApplied(document, guidance_applied, c.actor),
     { type: 'checkpoint_created', data: checkpoint },
   ])
@@ -155,11 +165,15 @@ const proposedFinding = (c: Completion, finding: NonNullable<Review['finding']>,
   },
 })
 
-const diffReady = (c: Completion, review: Review): Fact => {
-  const { kind, base, commit, tree, stat, patch_full_bytes, body_artifact, checkpoint } = review
+const identityOf = (c: Completion, { kind, base, commit, tree }: Review) => {
   const contract_hash = c.item.document.contract_hash ?? ''
-  const identity = { review_id: c.reviewId, kind, base, commit, tree, contract_hash }
-  return { type: 'diff_ready', data: { review: identity, stat, patch_full_bytes, body_artifact, checkpoint } }
+  return { review_id: c.reviewId, kind, base, commit, tree, contract_hash }
+}
+
+const diffReady = (c: Completion, review: Review): Fact => {
+  const { stat, patch_full_bytes, body_artifact, checkpoint } = review
+  const data = { review: identityOf(c, review), stat, patch_full_bytes, body_artifact, checkpoint }
+  return { type: 'diff_ready', data }
 }
 
 /** What has to hold for a review: all that is red was let through by a person, or the finding is one they may decide on. */
@@ -187,13 +201,13 @@ const verified = (c: Completion, result: Of<'Verify'>): Change => {
       fact,
     ])
   const finding = review.finding ? [proposedFinding(c, review.finding, green)] : []
-  const told = `${review.kind} ${review.commit.slice(0, 12)}: ${review.stat.files} files`
-  const context = green
-    ? told
-    : `${told}; red: ${redResults(result.results)
-        .map(({ name }) => name)
-        .join(', ')}`
-  const gate = openGate('approval', c.now, { context })
+  const red = redResults(result.results).map(({ name }) => name)
+  const told = reviewContext({
+    review_identity: identityOf(c, review),
+    review_stat: review.stat,
+    accepted_red: red,
+  })
+  const gate = openGate('approval', c.now, { context: told })
   return step(c, 'verified', told, [fact, ...finding, diffReady(c, review)], [gate])
 }
 

@@ -1,8 +1,11 @@
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
+import type { Fact } from '../journal/facts.ts'
+import { branchName } from '../workspace/delivery-check.ts'
 import { advance } from './advance.ts'
 import { startClock } from './clock.ts'
-import { openGate, resolveGate } from './gates.ts'
+import type { Document } from './document.ts'
+import { openGate, resolveGate, reviewContext } from './gates.ts'
 import { guidance } from './guidance.ts'
 import type { Change, Runtime, SessionItem } from './item.ts'
 import { isLaterStage, isTerminal, type Stage, steps } from './states.ts'
@@ -15,6 +18,13 @@ const nextAttempt = ({ runtime }: SessionItem): Partial<Runtime> => ({
   resting: false,
 })
 
+/** What a cancel can't take back: a delivery may be through when its worker is ended, and nobody is left to say so. */
+const undelivered = ({ id, step, review_identity: review }: Document): Fact[] => {
+  if (step !== 'Deliver' || !review) return []
+  const detail = `cancelled while it was being delivered: branch ${branchName(id)} may be in the repository, at ${review.commit}`
+  return [{ type: 'delivery_failed', data: { problem: 'cancelled', detail } }]
+}
+
 /** Cancels in any state that has not ended; null when it has, for a second cancel is no error. */
 export const cancel = (item: SessionItem, reason: string | null, actor: Actor): Change | null => {
   const { document } = item
@@ -26,6 +36,7 @@ export const cancel = (item: SessionItem, reason: string | null, actor: Actor): 
     note: `cancelled by ${actor.id}`,
     facts: [
       ...resolveGate(document.gate, 'cancel', actor, reason),
+      ...undelivered(document),
       { type: 'session_cancelled', data: { reason, by: actor.id } },
     ],
   })
@@ -60,7 +71,7 @@ export const resume = (item: SessionItem, until: Stage | null, actor: Actor, now
         { type: 'run_resumed', data: { until, by: actor.id } },
         ...(document.deadline_at === null ? [] : [startClock(document, now)]),
       ],
-      after: next === 'Review' ? [openGate('approval', now)] : [],
+      after: next === 'Review' ? [openGate('approval', now, { context: reviewContext(document) })] : [],
     },
   )
   return { ...change, runtime: { ...change.runtime, ...nextAttempt(item) } }

@@ -66,7 +66,9 @@ export const decide = (item: SessionItem, now: number): { change: Change; note: 
   if (ruling.kind === 'fail') {
     const { failure_kind, infra_failures: count } = ruling
     if (count !== undefined) facts.push(lastFault(item.document, note, count))
-    if (failure_kind === 'budget_exhausted') facts.push(budgetExhausted(item.document, note, now))
+    // A limit of the run is told as one, also where it left work that was judged red.
+    const used = item.document.iterations >= item.document.max_iterations
+    if (failure_kind === 'budget_exhausted' || used) facts.push(budgetExhausted(item.document, note, now))
     return { change: fail(item, 'system', actor, { failure_kind, error: note }, facts), note }
   }
   const move = moveOf(item, ruling, now)

@@ -54,6 +54,17 @@ export const openGate = (
   },
 })
 
+/** What is up for review, in a line: the commit, how much it changes, and what of it is red. */
+export const reviewContext = ({
+  review_identity: review,
+  review_stat: stat,
+  accepted_red,
+}: Pick<Document, 'review_identity' | 'review_stat' | 'accepted_red'>): string => {
+  if (!review || !stat) return ''
+  const red = accepted_red.length > 0 ? `; red: ${accepted_red.join(', ')}` : ''
+  return `${review.kind} ${review.commit.slice(0, 12)}: ${stat.files} ${stat.files === 1 ? 'file' : 'files'}${red}`
+}
+
 type GateAction = Extract<Fact, { type: 'gate_resolved' }>['data']['action']
 
 /** The fact that a gate was decided; none where no gate is open. */
@@ -62,16 +73,20 @@ export const resolveGate = (
   action: GateAction,
   actor: Actor,
   comment: string | null = null,
+  automatic = false,
 ): Fact[] =>
-  gate ? [{ type: 'gate_resolved', data: { gate_id: gate.id, action, by: actor.id, comment } }] : []
+  gate
+    ? [{ type: 'gate_resolved', data: { gate_id: gate.id, action, by: actor.id, comment, automatic } }]
+    : []
 
 /** Whether a session is past the decision of a kind, so that a late caller is told so and not that it is too early. */
 const isPast = (
-  { state, deadline_at, contract_hash, review_identity }: Document,
+  { state, stopped, deadline_at, contract_hash, review_identity }: Document,
   kind: 'contract' | 'approval',
 ) => {
   if (isTerminal(state)) return true
-  if (kind === 'approval') return review_identity !== null
+  // At rest a review may be there, and its gate is still to open.
+  if (kind === 'approval') return review_identity !== null && !stopped
   return state === 'contract_confirmed' || (contract_hash !== null && deadline_at !== null)
 }
 

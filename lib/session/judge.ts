@@ -1,4 +1,5 @@
 import type { Turn } from './document.ts'
+import { shown } from './gates.ts'
 import type { Result } from './protocol.ts'
 
 type Code = Extract<Result, { outcome: 'Code' }>
@@ -13,7 +14,8 @@ const judged = (
 
 /** Layer 1: what the engine reported of itself through its tools; never what it printed. */
 const byReport = ({ report }: Code): Judgement | null =>
-  report && judged(report.status, 1, report.reason || `the engine reported ${report.status}`, report.reset_at)
+  report &&
+  judged(report.status, 1, shown(report.reason) || `the engine reported ${report.status}`, report.reset_at)
 
 /** Layer 2: how its process ended, and whether there is work. Null when there is no exit to read. */
 const byExit = ({ status, exit_code, signal, changed, nomination }: Code): Judgement | null => {
@@ -26,7 +28,7 @@ const byExit = ({ status, exit_code, signal, changed, nomination }: Code): Judge
       return judged(
         'agent_unavailable',
         2,
-        `could not be started, or a command was not there: exit ${exit_code}`,
+        exit_code === null ? 'could not be started' : `a command was not there: exit ${exit_code}`,
       )
     case 'killed':
       return judged('resource_killed', 2, `killed: ${signal ?? `exit ${exit_code}`}`)

@@ -1,6 +1,7 @@
 import type { CheckResult } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
 import type { Document, Turn } from './document.ts'
+import { isInterrupted } from './judge.ts'
 import { isNominated } from './no-change.ts'
 import type { FailureKind } from './states.ts'
 
@@ -71,16 +72,16 @@ const failed = (
 const retried = (document: Document, turn: Turn): Ruling | null => {
   const most = document.transient_retries ?? limits.transientRetries.default
   const base = { layer: turn.decided_by_layer, counted: false, reason: turn.reason }
-  if (turn.status === 'resource_killed' || turn.status === 'timed_out') {
-    if (document.retries_used >= most) return null
-    const retries_used = document.retries_used + 1
-    const { infra_failures } = document
-    return { kind: 'retry', ...base, retries_used, retries_remaining: most - retries_used, infra_failures }
-  }
-  const infra_failures = document.infra_failures + 1
+  const died = turn.status === 'resource_killed' || turn.status === 'timed_out'
+  if (died && document.retries_used >= most) return null
+  const infra_failures = document.infra_failures + (turn.status === 'timed_out' ? 0 : 1)
   if (infra_failures >= limits.infraFailures) {
     const told = `${infra_failures} faults, the last: ${turn.reason}`
     return { ...failed('infrastructure', told, turn.decided_by_layer), infra_failures }
+  }
+  if (died) {
+    const retries_used = document.retries_used + 1
+    return { kind: 'retry', ...base, retries_used, retries_remaining: most - retries_used, infra_failures }
   }
   const { retries_used } = document
   return {
@@ -96,13 +97,20 @@ const retried = (document: Document, turn: Turn): Ruling | null => {
 const guessed = (infra_failures: number, now: number): string =>
   new Date(now + limits.rateLimitGuessMs * 2 ** (infra_failures - 1)).toISOString()
 
-/** A limit is waited for until it lifts; one further away than that is an engine that is not there. */
+/** A limit is waited for until it lifts, unless that is further away than anybody would wait. */
 const limited = (document: Document, turn: Turn, now: number): Ruling | null => {
   const { decided_by_layer: layer, reason } = turn
   const infra_failures = document.infra_failures + 1
   const reset_at = turn.reset_at ?? guessed(infra_failures, now)
-  const isTooFar = Date.parse(reset_at) > now + limits.rateLimitWaitMs
-  if (infra_failures >= limits.infraFailures || isTooFar) return retried(document, turn)
+  if (infra_failures >= limits.infraFailures) return retried(document, turn)
+  if (Date.parse(reset_at) > now + limits.rateLimitWaitMs) {
+    const days = limits.rateLimitWaitMs / 86_400_000
+    return failed(
+      'infrastructure',
+      `${reason}: it lifts at ${reset_at}, and ${days} days are waited at most`,
+      layer,
+    )
+  }
   return { kind: 'wait', reset_at, infra_failures, layer, reason, counted: false }
 }
 
@@ -128,11 +136,22 @@ const ofTurn = (document: Document, turn: Turn, now: number): Ruling | null => {
   }
 }
 
+/** What a person who reads of red checks should know besides: how the engine's turn went wrong, and what is left. */
+const besides = ({ last_turn: turn, nomination, iterations, max_iterations }: Document): string[] => [
+  ...(turn && isInterrupted(turn) ? [turn.reason] : []),
+  ...(nomination
+    ? ['the conclusion that nothing should change is set aside, for files were written to']
+    : []),
+  ...(iterations > 1
+    ? [`${Math.max(0, max_iterations - iterations)} of ${max_iterations} iterations left`]
+    : []),
+]
+
 /** What red checks lead to, by the counters of spec/workflow-state.md C.3 and the limits of the run. */
 const ofRed = (document: Document, red: readonly CheckResult[], now: number): Ruling => {
   const counted = red.some(isJudged)
   const more = counted ? 1 : 0
-  const told = `iteration ${document.iterations} red: ${names(red)}`
+  const told = [`iteration ${document.iterations} red: ${names(red)}`, ...besides(document)].join('; ')
   const base = { layer: 0 as const, counted, reason: told }
   const exhausted = mayIterate(document, now)
   if (exhausted !== null) {
@@ -163,8 +182,10 @@ export const rule = (document: Document, now: number): Ruling => {
   if (isNominated(document))
     return { kind: 'accept', layer: 1, counted: false, reason: 'the engine holds that nothing should change' }
   const red = redResults(document.last_check_results, document.accepted_red)
-  if (red.some((result) => result.deadline_clamped || result.reason === 'deadline'))
-    return failed('budget_exhausted', `the run’s time ended while checking: ${names(red)}`, 0)
   const turn = document.last_turn
+  if (red.some((result) => result.deadline_clamped || result.reason === 'deadline')) {
+    const when = turn?.status === 'timed_out' ? 'with the engine still running' : 'while checking'
+    return failed('budget_exhausted', `the run’s time ended ${when}; not measured: ${names(red)}`, 0)
+  }
   return (turn && ofTurn(document, turn, now)) ?? ofRed(document, red, now)
 }

@@ -34,8 +34,8 @@ const isOver = ({ gate, rate_limit: limit }: Document, { error }: Fault, now: nu
   return error === 'States.Timeout' && end !== undefined && now >= Date.parse(end)
 }
 
-/** How the step is run again: an engine's run from its checkpoint, up to a ceiling at which a person is asked. */
-const again = (item: SessionItem, facts: readonly Fact[], detail: string, now: number): Change => {
+/** How a step is run again: an engine's run from its checkpoint, up to a ceiling at which a person is asked. */
+export const again = (item: SessionItem, facts: readonly Fact[], detail: string, now: number): Change => {
   const { step, checkpoint_resumes: resumes } = item.document
   const base = { by: 'system' as const, actor: actor(step), note: detail }
   if (step !== 'Code') return advance(item, { ...base, trigger: 'recovered', facts })

@@ -13,12 +13,12 @@ export const keepsWork = (document: Document, end: FailureKind | 'cancelled'): b
     case 'auth_required':
     // Nobody answered in time, which says nothing against the work that waits for the answer.
     case 'stalled':
-      return true
+    // Nor does a fault of ours.
     case 'infrastructure':
-      // A cancel that keeps the work keeps it also where a fault came first.
-      return document.keep_workspace_on_failure || document.keep_workspace_on_cancel
-    case 'configuration':
+      return true
     case 'error':
+      return document.keep_workspace_on_failure || document.iterations >= document.max_iterations
+    case 'configuration':
       return document.keep_workspace_on_failure
   }
 }

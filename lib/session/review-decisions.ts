@@ -24,7 +24,7 @@ type Approval = { review_id: string; comment: string | null }
 
 const approvedAs = (item: SessionItem, request: Approval, actor: Actor, by: By, who: string): Change => {
   const gate = requireReview(item, request.review_id)
-  const facts = resolveGate(gate, 'approve', { ...actor, id: who }, request.comment)
+  const facts = resolveGate(gate, 'approve', { ...actor, id: who }, request.comment, by === 'system')
   if (item.document.review_identity?.kind === 'finding') {
     const verification = by === 'system' ? 'runtime_baseline_green' : 'human_approved'
     return advance(item, {

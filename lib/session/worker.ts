@@ -1,6 +1,6 @@
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
-import type { EventFact } from '../journal/facts.ts'
+import type { EventFact, Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import type { Document } from './document.ts'
 import type { Change, SessionItem } from './item.ts'
@@ -32,7 +32,10 @@ export const takeLease = (item: SessionItem, workerId: string, now: number): Cha
   const epoch = lease.epoch + 1
   return {
     actor: { kind: 'worker', id: workerId },
-    facts: [{ type: 'worker_started', data: { worker_id: workerId, epoch } }],
+    facts: [
+      ...withdrawQuestion(item.document, 'another worker has taken over'),
+      { type: 'worker_started', data: { worker_id: workerId, epoch } },
+    ],
     runtime: {
       lease: { epoch, worker_id: workerId, expires_at: new Date(now + limits.leaseMs).toISOString() },
       compute: { ...compute, status: 'live' },
@@ -122,6 +125,12 @@ export const ask = (
     facts: [{ type: 'user_input_requested', data: { ...asked, deadline_at } }],
   }
 }
+
+/** The fact that a question is withdrawn, because the engine that asked it is gone; none when nothing is pending. */
+export const withdrawQuestion = ({ question }: Document, reason: string): Fact[] =>
+  question?.status === 'pending'
+    ? [{ type: 'user_input_withdrawn', data: { request_id: question.request_id, reason } }]
+    : []
 
 /** Lets a question expire whose time is over; null while it has time, or when it is no longer pending. */
 export const expireQuestion = ({ document }: SessionItem, actor: Actor, now: number): Change | null => {

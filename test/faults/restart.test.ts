@@ -1,8 +1,10 @@
 import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Stack, startStack } from '../../infra/local/stack.ts'
+import { limits } from '../../lib/limits.ts'
 import type { Step } from '../../lib/session/states.ts'
 import { type Client, createClient } from '../e2e/client.ts'
+import { scripted } from '../e2e/engines.ts'
 import { temporaryFolder } from '../repositories.ts'
 import { openKept, processesOf, workersOf } from './kept.ts'
 import { stalls } from './stall.ts'
@@ -51,7 +53,7 @@ const finish = async (
   const kept = openKept(home)
   await requireWhole(api, kept, of)
   kept.close()
-  expect(faults).toEqual([])
+  expect(faults.join('\n')).toBe('')
 }
 
 test('a session whose engine runs while the stack is stopped runs it again after the start, from its checkpoint', async () => {
@@ -109,6 +111,47 @@ test('sessions that wait for a slot keep their place over a restart', async () =
   places.release('engine')
   for (const [at, { repository }] of sessions.entries())
     await finish(after, { id: ids[at] ?? '', repository })
+})
+
+test('a session outlives more stops in order than faults: none of them is one', async () => {
+  const places = stalls()
+  const { body, repository } = trivialSession({
+    engine_command: `${places.shell('engine')}; echo done > file`,
+  })
+  places.hold('engine')
+  let api = await restart()
+  const { id } = await api.start(body)
+  const stops = limits.infraFailures + 1
+  for (let stop = 1; stop <= stops; stop += 1) {
+    await places.reached('engine', stop)
+    api = await restart()
+  }
+  await places.reached('engine', stops + 1)
+  expect(await api.get(id)).toMatchObject({ state: 'running', infra_failures: 0, iterations: 1 })
+  places.release('engine')
+  await finish(api, { id, repository })
+})
+
+test('a question goes with the worker that asked it; after the restart its engine asks anew, and is answered', async () => {
+  const { body, repository } = trivialSession({
+    engine_command: scripted("writeFileSync('file', (await tool('ask_user', { prompt: 'Which?' })).text)"),
+  })
+  const before = await restart()
+  const { id } = await before.start(body)
+  const isAsked = ({ type }: { type: string }) => type === 'user_input_requested'
+  await before.follow(id, isAsked)
+  const first = await before.get(id)
+
+  const after = await restart()
+  await after.follow(id, isAsked, first.journal_head.sequence)
+  const { question } = await after.get(id)
+  expect(question).toMatchObject({ status: 'pending', prompt: 'Which?' })
+  expect(question?.request_id).not.toBe(first.question?.request_id)
+  const answer = (request_id: string | undefined) =>
+    after.call('POST', `/v1/sessions/${id}/answer`, { request_id, text: 'this' })
+  expect((await answer(first.question?.request_id)).status).toBe(404)
+  expect((await answer(question?.request_id)).status).toBe(200)
+  await finish(after, { id, repository })
 })
 
 test('a second stack on the folder of a running one is refused, and the first goes on', async () => {

@@ -1,4 +1,5 @@
 import { type OpenAPIHono, z } from '@hono/zod-openapi'
+import { GatehouseError } from '../../../lib/errors.ts'
 import { confirm, revise } from '../../../lib/session/contract-decisions.ts'
 import { decideGate } from '../../../lib/session/gate-decisions.ts'
 import { approve, reject, requestChanges } from '../../../lib/session/review-decisions.ts'
@@ -45,8 +46,13 @@ export const decisionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void 
 
   app.openapi(routes.revise, async (c) => {
     const outcome = { revised: false }
+    const { contract } = c.req.valid('json')
+    if (contract === undefined) {
+      const message = 'no model is here to make checks of words; send the contract instead'
+      throw new GatehouseError('not_available', message, { errors: [{ path: 'request', message }] })
+    }
     const item = await decideAs(c, platform, c.req.valid('param').id, 'operator', (now, actor) => {
-      const change = revise(now, c.req.valid('json').contract, actor)
+      const change = revise(now, contract, actor)
       outcome.revised = change !== null
       return change
     })

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { idSchema } from '../../../lib/ids.ts'
 import { limits } from '../../../lib/limits.ts'
@@ -132,6 +133,14 @@ const questionOf = ({ document: { question: asked } }: SessionItem, requestId: s
 export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const idOf = ({ team, session_id }: WorkerPrincipal) => ({ team, id: session_id })
 
+  /** Waits until a poll may look again; false when it has waited long enough, or nobody waits for its answer any more. */
+  const mayLookAgain = async (c: Context<Env>, until: number, pause: number): Promise<boolean> => {
+    const { signal } = c.req.raw
+    if (platform.clock() + pause > until) return false
+    await sleep(pause, undefined, { signal }).catch(() => {})
+    return !signal.aborted
+  }
+
   app.openapi(routes.lease, async (c) => {
     const who = worker(c.get('principal'))
     const item = await transition(platform, idOf(who), (now) =>
@@ -161,8 +170,7 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
           { kind: 'command' as const, command: await describeCommand(platform, item, item.runtime.command) },
           200,
         )
-      if (platform.clock() + pause > until) return c.json({ kind: 'wait' as const }, 200)
-      await sleep(pause)
+      if (!(await mayLookAgain(c, until, pause))) return c.json({ kind: 'wait' as const }, 200)
     }
   })
 
@@ -219,14 +227,13 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
       const item = await platform.sessions.require(idOf(who))
       requireLease(item, lease)
       const { deadline_at, ...asked } = questionOf(item, request_id)
-      const isOver = platform.clock() >= Date.parse(deadline_at)
-      if (asked.status === 'pending' && isOver)
+      const isLate = platform.clock() >= Date.parse(deadline_at)
+      if (asked.status === 'pending' && isLate)
         await transition(platform, idOf(who), (now) =>
           expireQuestion(now, { kind: 'worker', id: who.worker_id }, platform.clock()),
         )
-      else if (asked.status !== 'pending' || platform.clock() + pause > until)
+      else if (asked.status !== 'pending' || !(await mayLookAgain(c, until, pause)))
         return c.json({ ...asked, deadline_at }, 200)
-      else await sleep(pause)
     }
   })
 

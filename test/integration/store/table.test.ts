@@ -205,7 +205,13 @@ describe.each(dynamoBackends)('the stores on $name', (backend) => {
       const opened = await sessions.commit(item, facts(gate))
       expect(await listed()).toEqual([item.id])
       if (gate.type !== 'gate_opened') throw new Error('a gate')
-      const answer = { gate_id: gate.data.id, action: 'confirm', by: 'ada', comment: null } as const
+      const answer = {
+        gate_id: gate.data.id,
+        action: 'confirm',
+        by: 'ada',
+        comment: null,
+        automatic: false,
+      } as const
       await sessions.commit(opened, facts({ type: 'gate_resolved', data: answer }))
       expect(await listed()).toEqual([])
       expect(await keysOf('needs_you', indexes.needsYou.partition, team)).toEqual([])

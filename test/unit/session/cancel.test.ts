@@ -144,7 +144,7 @@ describe('keep_workspace_on_failure', () => {
   it.each([
     ['configuration', false],
     ['error', false],
-    ['infrastructure', false],
+    ['infrastructure', true],
     ['stalled', true],
     ['budget_exhausted', true],
     ['auth_required', true],
@@ -157,4 +157,25 @@ describe('keep_workspace_on_failure', () => {
       expect(road.document).toMatchObject({ failure_kind, retained_work: kept })
     },
   )
+})
+
+describe('max_iterations', () => {
+  it('is a limit like any other: the work that it cut short is kept, and it is told as one', () => {
+    const road = setOut({ max_iterations: 1, repair_invokes: 0 })
+    road.iterate(aRun(), failed)
+    expect(road.document).toMatchObject({ failure_kind: 'error', retained_work: true })
+    expect(road.told('budget_exhausted')).toMatchObject([{ iterations: 1 }])
+  })
+})
+
+describe('a cancel while the work is delivered', () => {
+  it('says what it may have come too late for', () => {
+    const road = setOutTo('Deliver')
+    road.write(cancel(road.item, 'stop', ada))
+    expect(road.document).toMatchObject({
+      ...{ state: 'abandoned', error: 'stop', result_branch: null },
+      delivery_problem: expect.stringContaining(road.document.review_identity?.commit ?? 'none'),
+    })
+    expect(road.document.delivery_problem).toContain(`gatehouse/${road.document.id.slice(-8)}`)
+  })
 })

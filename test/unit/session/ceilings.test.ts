@@ -131,7 +131,7 @@ describe('transient_retries', () => {
   it('runs a dead engine once more with the same iteration, then judges it by its work', () => {
     const road = setOut()
     expect(road.iterate(killed, failed).document).toMatchObject({
-      ...{ step: 'Code', iterations: 1, retries_used: 1, consecutive_failures: 0, infra_failures: 0 },
+      ...{ step: 'Code', iterations: 1, retries_used: 1, consecutive_failures: 0, infra_failures: 1 },
     })
     expect(road.iterate(killed, failed).document).toMatchObject({
       ...{ step: 'Code', iterations: 1, iteration_open: false, consecutive_failures: 1 },

@@ -79,7 +79,7 @@ describe('the ruling on a turn that was interrupted, with red checks', () => {
   it.each([
     ['soon', at(1000), { kind: 'wait', reset_at: at(1000), infra_failures: 1 }],
     ['in a week', at(week), { kind: 'wait' }],
-    ['later than that', at(week + 1), { kind: 'retry', infra_failures: 1 }],
+    ['later than that', at(week + 1), { kind: 'fail', failure_kind: 'infrastructure' }],
     ['nobody knows when', null, { kind: 'wait', reset_at: at(60_000), infra_failures: 1 }],
   ])('of a rate limit that lifts %s', (_, reset_at, expected) => {
     expect(ruling([failed], turn('rate_limited', reset_at))).toMatchObject({ ...expected, counted: false })
