@@ -5,7 +5,8 @@ import { metadataSchema, timeSchema, v7IdSchema } from './scalars.ts'
 
 /** What the agent's reducer reads of a journal entry beside its fact. `branch` is null in a session without branches. */
 export const stampSchema = z.strictObject({
-  sequence: z.number().int().min(0),
+  /** Beyond 2^53 a place is only near what was written; it can be read, to be refused as out of order. */
+  sequence: z.number().min(0).refine(Number.isInteger, 'has to be a whole number'),
   id: v7IdSchema('evt'),
   session_id: v7IdSchema('ses'),
   branch: branchSchema.nullable(),
@@ -31,12 +32,12 @@ const namesItsBranch = (record: AgentRecord): boolean =>
   (record.type !== 'branch_created' && record.type !== 'active_branch_changed') ||
   record.branch === record.data.branch_id
 
-const otherBranch = {
+const otherBranch: z.core.$ZodIssue = {
   code: 'custom',
   message: 'the branch has to be the one that it speaks of',
   path: ['branch'],
   input: undefined,
-} as const
+}
 
 /** Reads one record (spec/session-record.md B.3, B.4): every check that needs no state. */
 export const readRecord = (value: unknown): Reading => {
