@@ -41,33 +41,48 @@ export class Series<Value> {
   }
 }
 
-/** A map of which every value's versions are kept, each with the sequence at which it was set. */
+type Version<Value> = {
+  readonly sequence: number
+  readonly value: Value
+  readonly previous: Version<Value> | undefined
+}
+
+const asOf = <Value>(newest: Version<Value> | undefined, at: number): Version<Value> | undefined => {
+  let version = newest
+  while (version && version.sequence > at) version = version.previous
+  return version
+}
+
+/**
+ * A map that keeps every version of a value with the sequence at which it was set. Meant for values that change a few
+ * times in their life: each version links to the one before it.
+ */
 export class Versions<Value> {
-  readonly #series = new Map<string, Series<Value>>()
+  readonly #newest = new Map<string, Version<Value>>()
 
   set(key: string, sequence: number, value: Value): void {
-    const series = this.#series.get(key) ?? new Series<Value>()
-    series.push(sequence, value)
-    this.#series.set(key, series)
+    this.#newest.set(key, { sequence, value, previous: this.#newest.get(key) })
   }
 
   get(key: string, at: number): Value | undefined {
-    return this.#series.get(key)?.at(at)
+    return asOf(this.#newest.get(key), at)?.value
   }
 
   /** The value of every key that had one at a sequence, in the order in which the keys came. */
   *at(sequence: number): Generator<[key: string, value: Value]> {
-    for (const [key, series] of this.#series) {
-      const value = series.at(sequence)
-      if (value !== undefined) yield [key, value]
+    for (const [key, newest] of this.#newest) {
+      const version = asOf(newest, sequence)
+      if (version) yield [key, version.value]
     }
   }
 
-  /** Every version up to a sequence. */
+  /** Every version up to a sequence, oldest first. */
   *upTo(sequence: number): Generator<[key: string, versions: [number, Value][]]> {
-    for (const [key, series] of this.#series) {
-      const versions = [...series.between(-1, sequence)]
-      if (versions.length > 0) yield [key, versions]
+    for (const [key, newest] of this.#newest) {
+      const versions: [number, Value][] = []
+      for (let version = asOf(newest, sequence); version; version = version.previous)
+        versions.push([version.sequence, version.value])
+      if (versions.length > 0) yield [key, versions.reverse()]
     }
   }
 }
