@@ -2,6 +2,7 @@ import { declaredCalls } from './messages.ts'
 import type { Projection, ToolCall } from './projection.ts'
 import { isAuthorised, isTurnedDown } from './reduce-tools.ts'
 import { type AgentState, activeView, project } from './state.ts'
+import type { View } from './view.ts'
 
 /** What a next record may do about a call or a question; nothing else may, and none of it happens by itself. */
 export type Action =
@@ -89,11 +90,12 @@ const situationOf = (call: ToolCall, projection: Projection, now: string): Situa
   }
 }
 
-/** Calls that are declared by a message still to be seen, and were never requested. */
-const unrequested = ({ messages, tool_calls }: Projection): OpenCall[] =>
+/** Calls that a visible message declares and that were never requested. A call that only a summary speaks of is none. */
+const unrequested = ({ store, at }: View, { messages, tool_calls }: Projection): OpenCall[] =>
   messages
     .flatMap(declaredCalls)
-    .filter(({ tool_call_id }) => tool_calls[tool_call_id] === undefined)
+    .filter(({ tool_call_id: id }) => tool_calls[id] === undefined)
+    .filter(({ tool_call_id: id }) => (store.declarations.get(id)?.sequence ?? Infinity) <= at)
     .map(({ tool_call_id }) => ({ tool_call_id, situation: 'unrequested', may: ['request'] }))
 
 const runOf = (
@@ -110,11 +112,12 @@ const runOf = (
 
 /** What may happen next on the active branch, when nobody is at work on it. `now` is a time as records have it. Pure. */
 export const recoveryOf = (state: AgentState, now: string): Recovery => {
-  const projection = project(activeView(state))
+  const view = activeView(state)
+  const projection = project(view)
   const requested = Object.values(projection.tool_calls)
     .filter((call) => call.result_message_id === null)
     .map((call) => ({ tool_call_id: call.tool_call_id, ...situationOf(call, projection, now) }))
-  const calls = [...unrequested(projection), ...requested]
+  const calls = [...unrequested(view, projection), ...requested]
   const run = runOf(projection, calls.length)
   return { run, new_run: calls.length === 0 && run !== 'waiting_for_approval', calls }
 }

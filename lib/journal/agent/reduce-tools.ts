@@ -19,14 +19,14 @@ export const toolCallRequested = (
   view: View,
   { sequence, data: { tool_call_id, tool_name, arguments: given } }: RecordOf<'tool_call_requested'>,
 ): Write => {
-  const { store, at } = view
-  const declared = store.declarations.get(tool_call_id)
-  if (!declared || declared.sequence > at || !isVisible(view, tool_call_id, declared))
+  const { declarations, requests } = view.store
+  const declared = declarations.get(tool_call_id)
+  if (!declared || declared.sequence > view.at || !isVisible(view, tool_call_id, declared))
     return invalidReference('undeclared_tool_call')
   if (declared.tool_name !== tool_name || !isDeepStrictEqual(declared.arguments, given))
     invalidReference('tool_call_declaration_mismatch')
-  if (isUsed(store.requests, tool_call_id, at)) duplicateEntity('tool_call_request')
-  return onLane(view, (lane) => {
+  if (isUsed(requests, tool_call_id, view.at)) duplicateEntity('tool_call_request')
+  return onLane(view, (lane, store) => {
     store.requests.set(tool_call_id, sequence)
     lane.calls.set(tool_call_id, sequence, {
       tool_call_id,
