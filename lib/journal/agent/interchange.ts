@@ -1,5 +1,5 @@
 import { type Decoded, decode } from './decode.ts'
-import type { AgentRecord } from './envelope.ts'
+import { type AgentRecord, readRecord } from './envelope.ts'
 import { apply } from './reducer.ts'
 import { AgentReplayError } from './replay-error.ts'
 import type { AgentState } from './state.ts'
@@ -9,9 +9,12 @@ import { isWireType } from './wire-types.ts'
 
 /**
  * One record in the interchange form (spec/session-record.md B.3), as a line. Who stated it and the hash chain are not
- * part of that form. Throws RangeError for a place that a number does not hold exactly.
+ * part of that form. Throws RangeError for a place that a number does not hold exactly, and TypeError for a record that is
+ * none: nothing invalid is ever written.
  */
 export const encode = (record: AgentRecord): string => {
+  const reading = readRecord(record)
+  if (!reading.ok) throw new TypeError(`not a record: ${reading.issues.map(({ message }) => message)}`)
   const { sequence, id, session_id, branch, time, causation_id, correlation_id, metadata, type, data } =
     record
   if (!Number.isSafeInteger(sequence)) throw new RangeError(`sequence ${sequence} is not exact`)
@@ -41,7 +44,9 @@ export type Exported =
 
 /**
  * A session's records in the interchange form. In a journal other entries stand between the agent's records; on the wire
- * the sequence is a record's place among those that are exported, and every id stays what it is.
+ * the sequence is a record's place among those that are exported, and every id stays what it is. A compaction through a
+ * record before the tail goes out as it is; a reader that takes it for one through the tail, as the first implementation
+ * does, shows less of the transcript than we do.
  */
 export const exportRecords = (records: Iterable<AgentRecord>): Exported => {
   const lines: string[] = []

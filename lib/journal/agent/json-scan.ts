@@ -20,6 +20,7 @@ const isExact = (token: string): boolean => {
  * no number holds exactly; and nesting deeper than `depth`. Null when there is nothing.
  */
 export const lossOf = (text: string, depth: number): string | null => {
+  const number = /-?\d[-+.\deE]*/y
   const open: (Set<string> | null)[] = []
   let key = false
   let at = 0
@@ -44,9 +45,10 @@ export const lossOf = (text: string, depth: number): string | null => {
     } else if (character === '}' || character === ']') open.pop()
     else if (character === ',') key = open.at(-1) !== null
     else {
-      const token = /^[-\d][-+.\deE]*/.exec(text.slice(at, at + 400))?.[0]
+      number.lastIndex = at
+      const token = number.exec(text)?.[0]
       if (token !== undefined) {
-        if (!isExact(token)) return `the number ${token} can not be kept exactly`
+        if (!isExact(token)) return `the number ${token.slice(0, 40)} can not be kept exactly`
         at += token.length
         continue
       }

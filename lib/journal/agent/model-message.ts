@@ -18,7 +18,7 @@ const filePart = z.strictObject({
 })
 export type FilePart = z.infer<typeof filePart>
 
-const providerOptions = z.record(z.string(), z.record(z.string(), z.json())).optional()
+const providerOptions = z.record(z.string(), z.record(z.string(), z.json())).exactOptional()
 
 const toolCallPart = z.strictObject({
   type: z.literal('tool-call'),
@@ -26,7 +26,7 @@ const toolCallPart = z.strictObject({
   toolName: z.string(),
   input: z.custom<JsonObject>((value) => typeof value === 'object' && value !== null),
   /** The provider ran it itself. */
-  providerExecuted: z.literal(true).optional(),
+  providerExecuted: z.literal(true).exactOptional(),
 })
 
 const outputSchema = z.discriminatedUnion('type', [

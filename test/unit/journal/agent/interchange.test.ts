@@ -52,6 +52,21 @@ it('what is written is the flat envelope of 1.0, in its order, and nothing else'
   })
 })
 
+it('nothing invalid is ever written', () => {
+  const [, second] = history('asked')
+  if (second?.type !== 'message_committed') throw new Error('there is one')
+  const message = { ...second.data.message, content: [] }
+  expect(() => encode({ ...second, data: { message } })).toThrow(TypeError)
+})
+
+it('a member named __proto__ is one like any other', () => {
+  const line = history('requested').map(encode).at(-1) ?? ''
+  const wire = line.replace('{"path":"a.txt"}', '{"__proto__":{"a":1},"constructor":2}')
+  const decoded = decode(wire.replace('"payload":{', '"payload":{"__proto__":{"toolName":"other"},'))
+  if (decoded.outcome !== 'record') throw new Error(JSON.stringify(decoded))
+  expect(encode(decoded.record)).toBe(wire)
+})
+
 it('empty metadata is not written', () => {
   const [first] = history('created')
   if (first?.type !== 'session_created') throw new Error('it is the first record')
