@@ -101,10 +101,8 @@ const index = (store: Store, lane: number, data: Serialised['lanes'][number]): v
       store.declarations.set(tool_call_id, { sequence, lane, tool_name, arguments: given })
   }
   for (const [sequence, { latest }] of data.contexts)
-    if (latest && !store.messages.has(latest.summary.id)) store.messages.set(latest.summary.id, sequence)
-  // A call's or an approval's first version on the lane that it came up on is its request.
-  for (const [id, [first]] of data.calls)
-    if (first && first[0] < (store.requests.get(id) ?? Infinity)) store.requests.set(id, first[0])
+    if (latest) store.messages.set(latest.summary.id, sequence)
+  for (const [id, [first]] of data.calls) if (first) store.requests.set(id, first[0])
   for (const [id, [first]] of data.approvals) if (first) store.approvals.set(id, first[0])
 }
 

@@ -154,7 +154,7 @@ it('an id that was used is refused on every branch', () => {
       const state = states.at(-1)
       if (!state) throw new Error('a walk has a state')
       for (const branch of Object.keys(materialise(state).branches)) {
-        const there = follow(state, { type: 'active_branch_changed', data: { branch_id: branch } })
+        const there = follow(reborn(state), { type: 'active_branch_changed', data: { branch_id: branch } })
         for (const fact of records.flatMap(firstUse))
           expect(() => apply(there, recordAfter(there, fact))).toThrow(AgentReplayError)
       }
