@@ -51,3 +51,20 @@ it('two successors of one state do not see each other', () => {
   expect(materialise(other).branches[id('brn', 9)]?.from_record_id).toBe(id('evt', 2))
   expect(Object.keys(materialise(state).branches)).toEqual(['main'])
 })
+
+it('a fork takes over the configuration and the checkpoint of its past, and no later ones', () => {
+  const configured = (state: AgentState, n: number) =>
+    follow(
+      state,
+      { type: 'configuration_changed', data: { profile_id: `profile-${n}` } },
+      {
+        type: 'turn_checkpointed',
+        data: { run_id: id('run', n), turn_id: id('turn', n), next_action: 'model_request' },
+      },
+    )
+  const forked = onto(fork(configured(configured(start(), 1), 2), 2, 9), id('brn', 9))
+  expect(materialise(forked)).toMatchObject({
+    configuration: { profile_id: 'profile-1' },
+    latest_checkpoint: { run_id: id('run', 1), sequence: 2 },
+  })
+})

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { agentFactSchema } from '../../../../lib/journal/agent/records.ts'
 import { apply, replay } from '../../../../lib/journal/agent/reducer.ts'
 import { AgentReplayError } from '../../../../lib/journal/agent/replay-error.ts'
-import { serialise } from '../../../../lib/journal/agent/serialise.ts'
+import { restore, serialise, serialisedSchema } from '../../../../lib/journal/agent/serialise.ts'
 import { type AgentState, materialise } from '../../../../lib/journal/agent/state.ts'
 import { type Case, decodeCase, history, recordFiles, requireRecord } from './fixtures.ts'
 
@@ -34,12 +34,15 @@ const check = (one: Case): void => {
   if (given === undefined) return
   const before = stateBefore(one)
   const asItWas = text(before)
+  const again = before && restore(serialisedSchema.parse(JSON.parse(asItWas)))
   if (expected.outcome === 'refused') {
+    expect(problemOf(() => apply(again, decoded.record))).toMatchObject(expected.problem)
     expect(problemOf(() => apply(before, decoded.record))).toMatchObject(expected.problem)
     expect(text(before)).toBe(asItWas)
     return
   }
   const after = materialise(apply(before, decoded.record))
+  expect(materialise(apply(again, decoded.record))).toEqual(after)
   if (state) expect(after).toMatchObject(state)
   for (const [name, part] of Object.entries(state ?? {}))
     if (JSON.stringify(part) === '{}') expect(after).toHaveProperty(name, {})
