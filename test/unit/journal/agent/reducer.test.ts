@@ -62,3 +62,11 @@ it('a session without branches shows all of its past', () => {
     ...{ kind: 'InvalidReference', reference: 'active_branch_change' },
   })
 })
+
+it('a record is added to what is there, and only a state that has a successor is copied', () => {
+  const before = follow(start(), says(1))
+  const after = follow(before, says(2))
+  expect(after.store).toBe(before.store)
+  expect(follow(before, says(3)).store).not.toBe(before.store)
+  expect(follow(after, says(3)).store).toBe(before.store)
+})
