@@ -51,7 +51,7 @@ const outputOf = (result: ToolResultMessage): ToolOutput => {
 /** What closes a call that has no result: a model is never shown one that is left open. */
 const unanswered: ToolOutput = {
   type: 'error-text',
-  value: 'This call has no result: it was interrupted, and whether it took effect is not known.',
+  value: 'This call has no result; whether it took effect is not known.',
 }
 
 const sourceOf = ({ url, title, snippet }: Activity['sources'][number]) => ({
