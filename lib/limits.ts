@@ -83,6 +83,34 @@ export const limits = {
   stateOutput: 2048,
   subject: 72,
 
+  /** spec/session-record.md B.2 and B.5: what the agent's records may hold; text and JSON in bytes of UTF-8. */
+  record: {
+    selector: 128,
+    metadata: { namespaces: 16, bytes: 16 * 1024, depth: 8 },
+    toolName: 128,
+    arguments: { bytes: 256 * 1024, depth: 32 },
+    text: 1024 * 1024,
+    inlineImage: 6 * 1024 * 1024,
+    imageReference: 1024,
+    blocks: 256,
+    reason: 4096,
+    failureCode: 128,
+    failureMessage: 4096,
+    providerCallId: 256,
+    unknownType: 128,
+    /** Containers within each other in one line of the interchange form. */
+    lineDepth: 128,
+    hosted: {
+      url: 8 * 1024,
+      title: 1024,
+      text: 64 * 1024,
+      sources: 64,
+      continuation: { bytes: 4 * 1024 * 1024, depth: 64 },
+    },
+    codeChange: { path: 4096, hunks: 32, hunkLines: 128, lines: 1024, line: 1024, patch: 64 * 1024 },
+    webFetch: { url: 2048, title: 4096, mimeType: 128, bodyCharacters: 100_000, redirects: 10 },
+  },
+
   sessionTokenMs: 24 * 3600_000,
   idempotencyTtlMs: 24 * 3600_000,
   idempotencyLeaseMs: 60_000,

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import type { Entry } from '../entry.ts'
+import { ReplayError } from '../fold.ts'
+import { type AgentRecord, readRecord } from './envelope.ts'
+import type { JsonObject } from './json.ts'
+import { isAgentFactType } from './records.ts'
+import { apply, skip } from './reducer.ts'
+import type { AgentState } from './state.ts'
+
+const createdSchema = z.looseObject({ engine: z.string(), labels: z.record(z.string(), z.string()) })
+
+/** The agent's view of Gatehouse's own first record: the engine is the profile, and labels are metadata. */
+export const creationOf = (data: unknown): JsonObject => {
+  const { engine, labels } = createdSchema.parse(data)
+  const metadata = Object.keys(labels).length === 0 ? {} : { metadata: { 'dev.gatehouse.labels': labels } }
+  return { profile_id: engine, ...metadata }
+}
+
+/**
+ * The agent's record that a journal entry is; null for one of the session's lifecycle and for an event. Throws
+ * ReplayError for a record that is not of its type.
+ */
+export const agentRecordOf = (entry: Entry): AgentRecord | null => {
+  const { sequence, id, session_id, branch, type, time, data } = entry
+  const isCreation = type === 'session_created'
+  if (entry.kind === 'event' || !(isCreation || isAgentFactType(type))) return null
+  const reading = readRecord({
+    ...{ sequence, id, session_id, branch, type, time },
+    data: isCreation ? creationOf(data) : data,
+  })
+  if (reading.ok) return reading.record
+  const [issue] = reading.issues
+  const problem = `${issue?.path.join('.')}: ${issue?.message}`
+  throw new ReplayError('invalid_record', sequence, `record ${type} is not understood, ${problem}`)
+}
+
+/** Folds one entry of a journal into the agent's state; what is no record of the agent takes its sequence and no more. */
+export const foldAgentEntry = (state: AgentState | null, entry: Entry): AgentState => {
+  const record = agentRecordOf(entry)
+  return record ? apply(state, record) : skip(state, entry)
+}

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import { newId } from '../../../../lib/ids.ts'
+import { foldAgentEntry } from '../../../../lib/journal/agent/from-entry.ts'
+import { type AgentState, materialise } from '../../../../lib/journal/agent/state.ts'
+import { chain, type Entry, emptyHead } from '../../../../lib/journal/entry.ts'
+import { ReplayError } from '../../../../lib/journal/fold.ts'
+import { at, creation } from '../../../support/sessions.ts'
+import { userSays } from './walk.ts'
+
+const session = newId('ses')
+const stamp = { sessionId: session, time: at(9), actor: { kind: 'system', id: 'test' } } as const
+const { entries } = chain(
+  emptyHead,
+  [
+    creation(session, 'team', { labels: { ticket: '7' } }),
+    { type: 'run_started', data: { deadline_at: at(10) } },
+    { type: 'error', data: { message: 'seen and passed over' } },
+  ],
+  stamp,
+)
+
+/** An entry with a fact of the agent behind those, as it stands in a journal. */
+const agentEntry = (type: string, data: Record<string, unknown>): Entry => {
+  const [example] = chain(emptyHead, [{ type: 'error', data: { message: '' } }], stamp).entries
+  if (!example) throw new Error('one fact is one entry')
+  return { ...example, kind: 'record', sequence: entries.length, type, data }
+}
+
+const fold = (journal: readonly Entry[]): AgentState | null =>
+  journal.reduce<AgentState | null>(foldAgentEntry, null)
+
+it('the session’s own first record stands for the agent’s, and its lifecycle is passed over', () => {
+  const said = agentEntry('message_committed', { message: userSays(1) })
+  const state = fold([...entries, said])
+  if (!state) throw new Error('the journal has entries')
+  expect(materialise(state)).toMatchObject({
+    ...{ session_id: session, tail_sequence: 3, active_branch_id: 'main' },
+    configuration: { profile_id: 'external:command' },
+    metadata: { 'dev.gatehouse.labels': { ticket: '7' } },
+    messages: [{ type: 'user' }],
+  })
+})
+
+it('a record that is not of its type stops the fold with its name and place', () => {
+  const broken = agentEntry('message_committed', { message: {} })
+  expect(() => fold([...entries, broken])).toThrow(ReplayError)
+  expect(() => fold([...entries, broken])).toThrow(/message_committed/)
+})
