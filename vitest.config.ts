@@ -5,7 +5,7 @@ const report = process.env.CI_REPORT
 
 export default defineConfig({
   test: {
-    include: ['test/{unit,integration,e2e,faults}/**/*.test.ts'],
+    include: ['test/{unit,integration,e2e,faults,model}/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,

@@ -1,0 +1,3 @@
+import { walkFrom } from './walks.ts'
+
+walkFrom(['Code', 'Validate', 'Review', 'Deliver'], 60)

@@ -1,0 +1,3 @@
+import { walkFrom } from './walks.ts'
+
+walkFrom(['Admit', 'Confirm', 'Code'], 60)
