@@ -183,4 +183,3 @@ export const createFleet = (options: {
     },
   }
 }
-type Fleet = ReturnType<typeof createFleet>

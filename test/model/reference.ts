@@ -288,4 +288,3 @@ export const createReference = () => {
     approved: (id: string): string | null => sessions.get(id)?.approved ?? null,
   }
 }
-type Reference = ReturnType<typeof createReference>

@@ -386,4 +386,3 @@ export const createMachineDriver = (options: {
     live: (): string[] => all().flatMap(({ status, name }) => (status === 'RUNNING' ? [name] : [])),
   }
 }
-type MachineDriver = ReturnType<typeof createMachineDriver>
