@@ -1,7 +1,7 @@
 import type { Document, Usage } from '../session/document.ts'
-import { isTransition } from '../session/lifecycle.ts'
+import { newDocument } from '../session/new-document.ts'
 import { keepsWork } from '../session/retained.ts'
-import { type Step, stageAt, steps } from '../session/states.ts'
+import { stepEnd, withdrawn } from '../session/step-end.ts'
 import type { Entry } from './entry.ts'
 import { type RecordFact, recordFactSchema } from './facts.ts'
 
@@ -16,63 +16,6 @@ export class ReplayError extends Error {
     this.sequence = sequence
   }
 }
-
-const created = (data: Extract<RecordFact, { type: 'session_created' }>['data'], time: string): Document => ({
-  ...data,
-  yes_ship: data.yes_ship && { ...data.yes_ship, void: false },
-  base: null,
-  start_commit: null,
-  start_tree: null,
-  stopped: false,
-  stop_reason: null,
-  resume_at: null,
-  engine_ran: null,
-  state: 'created',
-  step: 'Admit',
-  stage: steps.Admit.stage,
-  baseline: [],
-  baseline_gates_nothing: false,
-  baseline_artifact: null,
-  captures: {},
-  last_check_results: [],
-  last_results_artifact: null,
-  iterations: 0,
-  round_started_at: 0,
-  iteration_open: false,
-  deadline_at: null,
-  consecutive_failures: 0,
-  infra_failures: 0,
-  preflight_retries: 0,
-  checkpoint_resumes: 0,
-  total_failures: 0,
-  retries_used: 0,
-  last_turn: null,
-  nomination: null,
-  // What an earlier session left can't show that nothing should change (spec/coder-session.md 9.4).
-  mutated: data.checkpoint !== null,
-  accepted_red: [],
-  rate_limit: null,
-  question: null,
-  gate: null,
-  review_identity: null,
-  review_stat: null,
-  review_artifact: null,
-  no_change_finding: null,
-  result_branch: null,
-  result_commit: null,
-  result_delivery: null,
-  delivery_problem: null,
-  guidance_applied: 0,
-  usage: { input_tokens: null, output_tokens: null, cost_usd: null, complete: true },
-  retained_work: false,
-  review_restored: false,
-  decided_by: null,
-  failure_kind: null,
-  error: null,
-  execution_stopped: false,
-  created_at: time,
-  updated_at: time,
-})
 
 /** The sum of what is known; null while nothing is. */
 const plus = (before: number | null, more: number | null): number | null =>
@@ -90,35 +33,6 @@ const saturated = (count: number): number => Math.min(count, Number.MAX_SAFE_INT
 /** Whether there is work beyond the base to go on from. */
 const hasWork = ({ checkpoint, start_tree }: Document): boolean =>
   checkpoint !== null && checkpoint.tree !== start_tree
-
-/** A question dies with the run that asked it; an answered one stays to be read. */
-const withdrawn = (question: Document['question']): Document['question'] =>
-  question?.status === 'pending' ? { ...question, status: 'withdrawn' } : question
-
-/** The end of a step, and the counters' reset rules of spec/workflow-state.md C.3. */
-const completed = (
-  doc: Document,
-  { step, trigger, next }: { step: Step; trigger: string; next: Step },
-): Partial<Document> => ({
-  step: next,
-  stage: stageAt(next, doc.stage),
-  question: withdrawn(doc.question),
-  ...(isTransition(trigger, doc.stage, next)
-    ? {
-        infra_failures: 0,
-        ...(doc.stage === 'code' && stageAt(next, doc.stage) === 'validate'
-          ? {}
-          : { consecutive_failures: 0 }),
-      }
-    : {}),
-  ...(trigger === 'preflight_passed' || trigger === 'preflight_waived' ? { preflight_retries: 0 } : {}),
-  // What the engine said of its turn has been dealt with; a red that follows is about something else.
-  ...(trigger === 'accepted' || trigger === 'red_accepted' ? { last_turn: null } : {}),
-  // A nomination is heard once: the evaluation that it led to did not bear it out.
-  ...(trigger === 'verify_red' ? { nomination: null } : {}),
-  // A launch that no lost run of the same step asked for is an ordinary one.
-  ...(next === step ? {} : { checkpoint_resumes: 0 }),
-})
 
 const asked = (
   data: { request_id: string; prompt: string; deadline_at: string },
@@ -143,7 +57,7 @@ const applied = (
 ): Partial<Document> => {
   switch (fact.type) {
     case 'step_completed':
-      return completed(doc, fact.data)
+      return stepEnd(doc, fact.data)
     case 'state_changed':
       return { state: fact.data.to }
     case 'workspace_prepared':
@@ -335,7 +249,7 @@ const applied = (
 
 /** Folds one record into the document. Pure and total: no clock, no tool, no network. */
 export const foldRecord = (doc: Document | null, fact: RecordFact, time: string): Document => {
-  if (fact.type === 'session_created') return created(fact.data, time)
+  if (fact.type === 'session_created') return newDocument(fact.data, time)
   if (!doc) throw new ReplayError('invalid_creation', 0, 'a journal starts with session_created')
   return { ...doc, ...applied(doc, fact, time), updated_at: time }
 }

@@ -1,6 +1,6 @@
 import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
-import type { Finished } from './sessions.ts'
+import type { Finished } from './session-removals.ts'
 
 /** What a team keeps of its finished sessions; 0 is no limit (spec/coder-session.md 8). */
 export type Retention = { sessions: number; days: number }

@@ -1,13 +1,10 @@
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb'
 import {
-  DeleteCommand,
   type DynamoDBDocumentClient,
   GetCommand,
   PutCommand,
   type PutCommandInput,
-  paginateQuery,
   QueryCommand,
-  type QueryCommandInput,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb'
 import pRetry, { AbortError } from 'p-retry'
@@ -22,10 +19,10 @@ import {
   type SessionItem,
   sessionItemSchema,
 } from '../session/item.ts'
-import { terminalStates } from '../session/states.ts'
 import { allDueShards, dueShard, indexes, itemKey } from './keys.ts'
+import { createRemovals } from './session-removals.ts'
+import { type Id, idOf, rowReader, wasMade } from './session-rows.ts'
 
-type Id = { team: string; id: string }
 export type Clock = () => number
 
 /** The write of a whole session item, guarded by the revision it was read at; 0 means that it must not be there yet. */
@@ -49,16 +46,10 @@ export const sessionPut = (table: string, item: SessionItem, expectedRevision: n
 }
 
 const stored = sessionItemSchema.loose()
-const keyOf = z.object({ pk: z.string(), sk: z.string() })
 const parse = (attributes: Record<string, unknown>): SessionItem => {
   const { team, id, revision, version, document, journal_head, outbox, runtime } = stored.parse(attributes)
   return { team, id, revision, version, document, journal_head, outbox, runtime }
 }
-const idOf = (attributes: Record<string, unknown>): Id => {
-  const { pk, sk } = keyOf.parse(attributes)
-  return { team: pk.slice('TEAM#'.length), id: sk.slice('SESSION#'.length) }
-}
-
 /** A session that is to be looked at; `due_at` as it stands in the row. */
 export type Due = Id & { due_at: string }
 const dueOf = (attributes: Record<string, unknown>): Due => ({
@@ -68,48 +59,10 @@ const dueOf = (attributes: Record<string, unknown>): Due => ({
 const byDueTime = (a: Due, b: Due): number =>
   a.due_at === b.due_at ? (a.id < b.id ? -1 : 1) : a.due_at < b.due_at ? -1 : 1
 
-/** A session that retention may remove, at the revision at which it was seen. `finished_at` is its last change. */
-export type Finished = Id & { revision: number; finished_at: string }
-const finishedSchema = z.object({ revision: z.number(), document: z.object({ updated_at: z.string() }) })
-const finishedOf = (attributes: Record<string, unknown>): Finished[] => {
-  const { data } = finishedSchema.safeParse(attributes)
-  return data ? [{ ...idOf(attributes), revision: data.revision, finished_at: data.document.updated_at }] : []
-}
-
-/** Holds of a row that retention may remove: ended, settled, with nothing on its way out, and without retained work. */
-const isFinished = {
-  expression: [
-    `document.#state IN (${terminalStates.map((state) => `:${state}`).join(', ')})`,
-    'runtime.settled = :true AND runtime.start_pending = :false',
-    'size(outbox) = :zero AND size(runtime.answers) = :zero',
-    '(attribute_not_exists(document.retained_work) OR document.retained_work = :false)',
-    'attribute_not_exists(removing_at)',
-  ].join(' AND '),
-  names: { '#state': 'state' },
-  values: {
-    ...Object.fromEntries(terminalStates.map((state) => [`:${state}`, state])),
-    ...{ ':true': true, ':false': false, ':zero': 0 },
-  },
-}
-
-const removingSchema = z.object({
-  removing_at: z.string(),
-  document: z.object({ repo: z.string() }).optional().catch(undefined),
-})
-
-/** Whether a conditional write was made; false when its condition did not hold. */
-const wasMade = async (write: Promise<unknown>): Promise<boolean> => {
-  try {
-    await write
-    return true
-  } catch (error) {
-    if (error instanceof ConditionalCheckFailedException) return false
-    throw error
-  }
-}
-
 /** Session items. Every write is one conditional write; of any number of racers exactly one wins. */
 export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
+  const firstRows = rowReader(dynamo, table)
+
   const get = async (id: Id): Promise<SessionItem | null> => {
     const answer = await dynamo.send(
       new GetCommand({ TableName: table, Key: itemKey.session(id.team, id.id), ConsistentRead: true }),
@@ -161,19 +114,6 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
   ): Promise<{ ids: Id[]; last: Record<string, unknown> | null }> => {
     const answer = await dynamo.send(new QueryCommand({ TableName: table, ...input }))
     return { ids: (answer.Items ?? []).map(idOf), last: answer.LastEvaluatedKey ?? null }
-  }
-
-  /** The first rows of a query, page by page until there are `limit` of them. */
-  const firstRows = async (
-    input: Omit<QueryCommandInput, 'TableName'>,
-    limit: number,
-  ): Promise<Record<string, unknown>[]> => {
-    const rows: Record<string, unknown>[] = []
-    for await (const page of paginateQuery({ client: dynamo }, { TableName: table, ...input })) {
-      rows.push(...(page.Items ?? []))
-      if (rows.length >= limit) break
-    }
-    return rows.slice(0, limit)
   }
 
   return {
@@ -295,76 +235,6 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
         ),
       ),
 
-    /**
-     * The first `limit` of a team's sessions that retention may remove, in the order of their creation. Reads the
-     * team's rows up to there, and of each only these attributes.
-     */
-    finished: async (team: string, limit: number): Promise<Finished[]> => {
-      const rows = await firstRows(
-        {
-          KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
-          ProjectionExpression: 'pk, sk, revision, document.updated_at',
-          FilterExpression: isFinished.expression,
-          ExpressionAttributeNames: isFinished.names,
-          ExpressionAttributeValues: { ...isFinished.values, ':pk': `TEAM#${team}`, ':prefix': 'SESSION#' },
-        },
-        limit,
-      )
-      return rows.flatMap(finishedOf)
-    },
-
-    /**
-     * Marks a session as going; from then on it is there for nobody, and it is due until it is gone. False, with
-     * nothing changed, when it is not at the revision that was seen or retention may not remove it.
-     */
-    beginRemoval: ({ team, id, revision }: Omit<Finished, 'finished_at'>): Promise<boolean> =>
-      wasMade(
-        dynamo.send(
-          new UpdateCommand({
-            TableName: table,
-            Key: itemKey.session(team, id),
-            // The new revision refuses whoever read the item before and would write it back without the mark.
-            UpdateExpression:
-              'SET removing_at = :now, due_at = :now, due_shard = :shard, revision = revision + :one',
-            ConditionExpression: `revision = :seen AND ${isFinished.expression}`,
-            ExpressionAttributeNames: isFinished.names,
-            ExpressionAttributeValues: {
-              ...isFinished.values,
-              ...{
-                ':now': new Date(clock()).toISOString(),
-                ':shard': dueShard(id),
-                ':seen': revision,
-                ':one': 1,
-              },
-            },
-          }),
-        ),
-      ),
-
-    /** What is left of a session that is going; null when none is. `repo` is null when its row does not tell. */
-    removing: async ({ team, id }: Id): Promise<{ repo: string | null } | null> => {
-      const answer = await dynamo.send(
-        new GetCommand({
-          TableName: table,
-          Key: itemKey.session(team, id),
-          ProjectionExpression: 'removing_at, document.repo',
-          ConsistentRead: true,
-        }),
-      )
-      const { data } = removingSchema.safeParse(answer.Item)
-      return data ? { repo: data.document?.repo ?? null } : null
-    },
-
-    /** Removes the row of a session that is going; harmless when it is gone. */
-    endRemoval: ({ team, id }: Id): Promise<boolean> =>
-      wasMade(
-        dynamo.send(
-          new DeleteCommand({
-            TableName: table,
-            Key: itemKey.session(team, id),
-            ConditionExpression: 'attribute_exists(removing_at)',
-          }),
-        ),
-      ),
+    ...createRemovals(dynamo, table, clock),
   }
 }

@@ -28,6 +28,9 @@ const no = (item: SessionItem): Decision | null => {
   return gate ? { path: 'cancel', body: {} } : fittingDecision(item, 0)
 }
 
+const cancelled: Decision = { path: 'cancel', body: {} }
+const endings = { yes, no, cancel: () => cancelled }
+
 const isOver = ({ document, runtime, outbox }: SessionItem) =>
   ((hasEnded(document) && runtime.settled) || runtime.resting) &&
   outbox.length === 0 &&
@@ -37,11 +40,11 @@ const isOver = ({ document, runtime, outbox }: SessionItem) =>
 /** Answers what is asked, and sets going what rests; whether anything was there to be answered. */
 const answer = async (world: World, ending: Ending): Promise<boolean> => {
   let answered = false
-  for (const { id } of world.reference.items()) {
+  for (const [at, { id }] of world.reference.items().entries()) {
     const item = world.reference.item(id)
     if (!item || hasEnded(item.document)) continue
-    const decision =
-      ending === 'cancel' ? { path: 'cancel', body: {} } : ending === 'yes' ? yes(item) : no(item)
+    // The road is the same for all: only the first session is let go all the way.
+    const decision = at > 0 ? cancelled : endings[ending](item)
     if (!decision || (decision.path === 'resume' && (ending === 'no' || !item.runtime.resting))) continue
     answered = true
     const path = `/v1/sessions/${id}/`

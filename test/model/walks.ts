@@ -1,3 +1,4 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, it } from 'vitest'
 import { temporaryFolder } from '../repositories.ts'
@@ -5,11 +6,19 @@ import { anyRun, perform, type Run } from './run.ts'
 import { type Services, startServices } from './services.ts'
 import { type Roads, type Start, walkRoads } from './starts.ts'
 
+/** In memory where the system offers that: nothing here has to outlive the process. */
+const folder = (): string => {
+  if (!existsSync('/dev/shm')) return temporaryFolder()
+  const path = mkdtempSync('/dev/shm/gatehouse-test-')
+  process.once('exit', () => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
 /** The services for the runs of one file. */
 export const useServices = (): ((run: Run) => Promise<void>) => {
   const parts: { services?: Services; roads?: Roads } = {}
   beforeAll(async () => {
-    parts.services = await startServices(temporaryFolder())
+    parts.services = await startServices(folder())
     parts.roads = await walkRoads(parts.services)
   })
   afterAll(() => parts.services?.close())
