@@ -77,10 +77,25 @@ const enter = (
   return { change, launch: starts === null ? null : { starts, replaces } }
 }
 
+/** Whether a call is one that the machine gave up on, and that comes behind a step which was entered since. */
+const isStale = ({ entered }: StepEvent, { runtime }: SessionItem): boolean =>
+  entered !== undefined && runtime.entered_at !== null && entered < runtime.entered_at
+
+/** The write of a step that has arrived; what it proves of the answers before it holds for no call from before. */
+const heeded = ({ entered }: StepEvent, item: SessionItem, change: Change): Change =>
+  arrived(item, { ...change, runtime: { ...change.runtime, entered_at: entered ?? null } })
+
+/** Whether a session waits for this very step, in this execution. */
+const isAwaited = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): boolean =>
+  !isReplaced(platform, event, item) &&
+  !isStale(event, item) &&
+  item.document.step === step &&
+  !item.runtime.settled
+
 /** The answer to a step that has nothing to do here; null when the session waits for this very step. */
 const sentAway = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): StepOutput | null => {
   if (isReplaced(platform, event, item)) return replaced
-  return item.document.step !== step || item.runtime.settled ? outputAt(platform, item, passedBy) : null
+  return isAwaited(platform, event, item, step) ? null : outputAt(platform, item, passedBy)
 }
 
 /** Whether nothing of a session runs while it is where it is, so that its slot can go to another. */
@@ -131,7 +146,7 @@ const arrive = async (
     }
     const entered = enter(current, step, token, platform.clock())
     arrival.launch = entered.launch
-    return arrived(current, entered.change)
+    return heeded(event, current, entered.change)
   })
   return { item, ...arrival }
 }
@@ -153,11 +168,12 @@ const park = async (platform: Platform, event: StepEvent, step: Step, token: str
   else if (runsNothing(item)) await quiet(platform, item, 'the session waits')
 }
 
-const runSettle = async (platform: Platform, id: { team: string; id: string }): Promise<StepOutput> => {
+const runSettle = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
+  const id = { team: event.team, id: event.session_id }
   // Before the last write: what is repeated after a crash must not be able to forget the slot.
   await quiet(platform, await platform.sessions.require(id), 'the session ended')
   const item = await transition(platform, id, (current) =>
-    current.runtime.settled ? null : arrived(current, settle(current)),
+    current.runtime.settled ? null : heeded(event, current, settle(current)),
   )
   const { state, failure_kind, error, result_branch } = item.document
   return stepOutput(state, error ?? result_branch ?? failure_kind ?? '')
@@ -166,11 +182,11 @@ const runSettle = async (platform: Platform, id: { team: string; id: string }): 
 /** A stopped session's execution ends here, with nothing left running; a person starts the next one. */
 const runRest = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
   const id = { team: event.team, id: event.session_id }
-  const isHere = (item: SessionItem) => item.document.step === 'Rest' && !isReplaced(platform, event, item)
+  const isHere = (item: SessionItem) => isAwaited(platform, event, item, 'Rest')
   const before = await platform.sessions.require(id)
   if (isHere(before)) await quiet(platform, before, 'the session rests')
   const item = await transition(platform, id, (current) =>
-    isHere(current) && !current.runtime.resting ? arrived(current, rest()) : null,
+    isHere(current) && !current.runtime.resting ? heeded(event, current, rest()) : null,
   )
   if (isReplaced(platform, event, item)) return replaced
   return isHere(item)
@@ -180,15 +196,15 @@ const runRest = async (platform: Platform, event: StepEvent): Promise<StepOutput
 
 const runHandler = async (platform: Platform, event: StepEvent, step: Step): Promise<StepOutput> => {
   const id = { team: event.team, id: event.session_id }
-  if (step === 'Settle') return runSettle(platform, id)
+  if (step === 'Settle') return runSettle(platform, event)
   if (step === 'Rest') return runRest(platform, event)
   let note = ''
   const item = await transition(platform, id, (current): Change | null => {
-    if (isReplaced(platform, event, current) || current.document.step !== step) return null
-    if (step === 'Plan') return arrived(current, plan(current, platform.clock()))
+    if (!isAwaited(platform, event, current, step)) return null
+    if (step === 'Plan') return heeded(event, current, plan(current, platform.clock()))
     const decision = decide(current, platform.clock())
     note = decision.note
-    return arrived(current, decision.change)
+    return heeded(event, current, decision.change)
   })
   return isReplaced(platform, event, item) ? replaced : outputAt(platform, item, note)
 }

@@ -50,6 +50,7 @@ const payload = (step: string) => ({
   'team.$': '$.team',
   'session_id.$': '$.session_id',
   'execution.$': '$$.Execution.Id',
+  'entered.$': '$$.State.EnteredTime',
 })
 
 /** How long a step may take: a gate until its deadline, work as long as a run can be, a handler a minute. */
@@ -139,7 +140,6 @@ export const buildDefinition = (functionArn: string = stepFunctionPlaceholder): 
         ...payload(helperStates.recover),
         'error.$': '$.fault.Error',
         'cause.$': '$.fault.Cause',
-        'entered.$': '$$.State.EnteredTime',
       },
     },
     // The whole state anew: what was told of the fault, which a function may make long, goes no further.

@@ -58,6 +58,8 @@ export const runtimeSchema = z.strictObject({
   settled: z.boolean(),
   /** A stopped session's worker, slot and execution are gone; only a person sets it going again. */
   resting: z.boolean().default(false),
+  /** When the machine entered the step that was heeded last; a call from before it has nothing to say any more. */
+  entered_at: z.string().nullable().default(null),
   /** When the fault was met that Recover dealt with last; a repeat of the same is recognised by it. */
   last_recovery: z.string().nullable().default(null),
   /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
@@ -108,6 +110,7 @@ const freshRuntime = (time: string): Runtime => ({
   queued_at: null,
   settled: false,
   resting: false,
+  entered_at: null,
   last_recovery: null,
   looked_at: time,
 })

@@ -1,27 +1,28 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, it } from 'vitest'
-import { temporaryFolder } from '../repositories.ts'
 import { anyRun, perform, type Run } from './run.ts'
 import { type Services, startServices } from './services.ts'
 import { type Roads, type Start, walkRoads } from './starts.ts'
 
-/** In memory where the system offers that: nothing here has to outlive the process. */
-const folder = (): string => {
-  if (!existsSync('/dev/shm')) return temporaryFolder()
-  const path = mkdtempSync('/dev/shm/gatehouse-test-')
-  process.once('exit', () => rmSync(path, { recursive: true, force: true }))
-  return path
-}
+/** A folder in memory where the system offers that: nothing here has to outlive the process. */
+const folder = (): string =>
+  mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-model-'))
 
 /** The services for the runs of one file. */
 export const useServices = (): ((run: Run) => Promise<void>) => {
+  const directory = folder()
   const parts: { services?: Services; roads?: Roads } = {}
   beforeAll(async () => {
-    parts.services = await startServices(folder())
+    parts.services = await startServices(directory)
     parts.roads = await walkRoads(parts.services)
   })
-  afterAll(() => parts.services?.close())
+  afterAll(async () => {
+    await parts.services?.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
   return (run) => {
     if (!parts.services || !parts.roads) throw new Error('the services have not been started')
     return perform(parts.services, parts.roads, run)
