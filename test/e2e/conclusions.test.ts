@@ -59,7 +59,7 @@ test('shipping that was authorised at the start needs nobody, says who it was, a
   const { directory, id } = await begin({ yes_ship: true })
   expect(await used.api.untilEnd(id)).toMatchObject({
     state: 'merged',
-    yes_ship: { by: 'admin', void: true },
+    yes_ship: { by: 'admin', void: false },
     decided_by: 'yes_ship of admin',
   })
   const journal = await used.api.journal(id)

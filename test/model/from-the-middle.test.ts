@@ -1,3 +1,3 @@
 import { walkFrom } from './walks.ts'
 
-walkFrom(['Code', 'Validate', 'Review', 'Deliver'], 60)
+walkFrom(['Code', 'Validate', 'Review', 'Deliver'], 100)

@@ -1,3 +1,3 @@
 import { walkFrom } from './walks.ts'
 
-walkFrom(['Admit', 'Confirm', 'Code'], 60)
+walkFrom(['Admit', 'Confirm', 'Code'], 100)

@@ -13,6 +13,7 @@ import {
   PutItemCommand,
   QueryCommand,
   UpdateItemCommand,
+  waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startDynamoDb } from '../../../infra/local/dynamodb.ts'
@@ -31,8 +32,9 @@ const clientOf = (endpoint: string) =>
     maxAttempts: 1,
   })
 
-const createTable = (client: DynamoDBClient) =>
-  client.send(
+/** Makes the table and waits until it is there: one that is being made is not to be found yet. */
+const createTable = async (client: DynamoDBClient) => {
+  await client.send(
     new CreateTableCommand({
       TableName: 'gatehouse',
       BillingMode: 'PAY_PER_REQUEST',
@@ -58,6 +60,11 @@ const createTable = (client: DynamoDBClient) =>
       ],
     }),
   )
+  await waitUntilTableExists(
+    { client, maxWaitTime: 10, minDelay: 0.05, maxDelay: 1 },
+    { TableName: 'gatehouse' },
+  )
+}
 
 describe('DynamoDB on one machine', () => {
   test('listens on the loopback address only', async () => {
