@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { UpdateCommand } from '@aws-sdk/lib-dynamodb'
 import { execa } from 'execa'
 import { startStack } from '../../infra/local/stack.ts'
@@ -137,7 +138,13 @@ const transitions = async (): Promise<void> => {
     contract: { checks: [{ name: 'check', command: works[1].check }] },
   })
   const { id } = await api.untilGate(started.id, 'contract')
-  let item = await stack.platform.sessions.require({ team: 'local', id })
+  const read = () => stack.platform.sessions.require({ team: 'local', id })
+  let item = await read()
+  // Nobody else writes to a session that waits, once its worker is gone and what was decided is carried out.
+  while (item.runtime.compute?.status !== 'stopped' || item.outbox.length > 0) {
+    await sleep(50)
+    item = await read()
+  }
   const write = async () => {
     item = await stack.platform.sessions.commit(item, {
       actor: { kind: 'system', id: 'bench' },
