@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { EventFact } from '../../lib/journal/facts.ts'
+import type { EventFact } from '../../lib/journal/event-facts.ts'
 import {
   type CommandAnswer,
   commandAnswerSchema,

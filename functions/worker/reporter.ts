@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { EventFact } from '../../lib/journal/facts.ts'
+import type { EventFact } from '../../lib/journal/event-facts.ts'
 import { limits } from '../../lib/limits.ts'
 import { clip } from './text.ts'
 

@@ -1,12 +1,22 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { idSchema, newId } from '../ids.ts'
-import { eventFactSchema, type Fact, isRecord, recordFactSchema } from './facts.ts'
+import { branchSchema } from './agent/records.ts'
+import { metadataSchema, v7IdSchema } from './agent/scalars.ts'
+import { type Fact, factSchema, isRecord } from './facts.ts'
 
 /** Who stated a fact: a person by the token's principal, a worker by its id, or a step of the machine by its name. */
 export const actorSchema = z.strictObject({ kind: z.enum(['person', 'worker', 'system']), id: z.string() })
 export type Actor = z.infer<typeof actorSchema>
+
+/** Where the data of an entry is that is too large for it: an artifact of the session, by its size and its SHA-256 in hex. */
+export const dataRefSchema = z.strictObject({
+  artifact: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/),
+  bytes: z.number().int().min(0),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+export type DataRef = z.infer<typeof dataRefSchema>
 
 /**
  * One journal entry. `kind` says whether a replay needs it (record) or may skip it (event). `hash` is the SHA-256 of
@@ -16,12 +26,20 @@ export const entrySchema = z.strictObject({
   sequence: z.number().int().min(0),
   id: idSchema('evt'),
   session_id: idSchema('ses'),
-  branch: z.literal('main'),
+  /** Null only for records of a session that was imported without branches. */
+  branch: branchSchema.nullable(),
   type: z.string(),
   kind: z.enum(['record', 'event']),
   time: z.iso.datetime({ precision: 3 }),
   actor: actorSchema,
+  /** The command or the record that caused this one. */
+  causation_id: z.union([v7IdSchema('cmd'), v7IdSchema('evt')]).optional(),
+  /** Usually the run. */
+  correlation_id: v7IdSchema('run').optional(),
+  metadata: metadataSchema.optional(),
+  /** Empty where `data_ref` says where the data is. */
   data: z.record(z.string(), z.unknown()),
+  data_ref: dataRefSchema.optional(),
   previous_hash: z.string(),
   hash: z.string(),
 })
@@ -40,7 +58,7 @@ export const canonical = (value: unknown): string => {
   return text
 }
 
-export const sha256 = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`
+export const sha256 = (text: string): string => `sha256:${hash('sha256', text)}`
 
 export const hashOf = ({ hash: _, ...rest }: Entry): string => sha256(canonical(rest))
 
@@ -53,40 +71,71 @@ export const wellFormed = <Value>(value: Value): Value =>
     typeof inner === 'string' ? inner.toWellFormed() : inner,
   )
 
-/** Gives facts their place behind `head`, and tells what of them is written; pure but for the fresh ids. Throws on one that is not of its type: a journal never holds what a replay would refuse. */
+/** What an entry says beside its fact; `data_ref` tells that the fact's data is there and not in the entry. */
+export type Context = Partial<
+  Pick<Entry, 'id' | 'time' | 'branch' | 'causation_id' | 'correlation_id' | 'metadata' | 'data_ref'>
+>
+/** A fact as somebody states it. */
+export type Statement = Fact & { readonly context?: Context }
+
+/**
+ * Gives facts their place behind `head`, and tells what of them is written; pure but for the fresh ids. Throws on one
+ * that is not of its type: a journal never holds what a replay would refuse.
+ */
 export const chain = (
   head: Head,
-  facts: readonly Fact[],
+  statements: readonly Statement[],
   stamp: { sessionId: string; time: string; actor: Actor },
 ): { entries: Entry[]; facts: Fact[]; head: Head } => {
   let last = head
-  const parsed = facts.map((fact): Fact => (isRecord(fact) ? recordFactSchema : eventFactSchema).parse(fact))
-  const entries = parsed.map((fact) => {
+  const facts = statements.map(({ type, data }): Fact => factSchema.parse({ type, data }))
+  const entries = facts.map((fact, at) => {
+    const context = statements[at]?.context ?? {}
     const unsigned = {
       sequence: last.sequence + 1,
       id: newId('evt'),
       session_id: stamp.sessionId,
-      branch: 'main' as const,
+      branch: 'main',
       type: fact.type,
       kind: isRecord(fact) ? ('record' as const) : ('event' as const),
       time: stamp.time,
       actor: stamp.actor,
-      data: fact.data,
+      data: context.data_ref ? {} : fact.data,
+      ...context,
       previous_hash: last.hash,
     }
     const entry = { ...unsigned, hash: sha256(canonical(unsigned)) }
     last = { sequence: entry.sequence, hash: entry.hash }
     return entry
   })
-  return { entries, facts: parsed, head: last }
+  return { entries, facts, head: last }
 }
 
 /** The line of an entry in a segment: its canonical JSON, without the newline. */
 export const toLine = (entry: Entry): string => canonical(entry)
+
+/** Reads the line of an entry. Throws on one that is none. */
+export const fromLine = (line: string): Entry => entrySchema.parse(JSON.parse(line))
 
 /** Reads the lines of a segment or a whole journal. Throws on a line that is no entry. */
 export const fromLines = (text: string): Entry[] =>
   text
     .split('\n')
     .filter((line) => line !== '')
-    .map((line) => entrySchema.parse(JSON.parse(line)))
+    .map(fromLine)
+
+/** The members of a canonical line that come behind `hash`, as they stand there. */
+const behindHash = ({ id, kind, metadata, previous_hash, sequence, session_id, time, type }: Entry): string =>
+  `"id":"${id}","kind":"${kind}",${metadata === undefined ? '' : `"metadata":${canonical(metadata)},`}` +
+  `"previous_hash":${JSON.stringify(previous_hash)},"sequence":${sequence},"session_id":"${session_id}",` +
+  `"time":"${time}","type":${JSON.stringify(type)}}`
+
+/**
+ * Whether a line is, to the byte, the one that was hashed. The hash is taken over the line's own bytes with the hash cut
+ * out of them, so that a change that means the same JSON is found too, and nothing is written anew to be compared.
+ */
+export const isIntact = (line: string, entry: Entry): boolean => {
+  const rest = behindHash(entry)
+  const end = `"hash":${JSON.stringify(entry.hash)},${rest}`
+  return line.endsWith(end) && sha256(line.slice(0, line.length - end.length) + rest) === entry.hash
+}

@@ -2,8 +2,9 @@ import type { Document, Usage } from '../session/document.ts'
 import { newDocument } from '../session/new-document.ts'
 import { keepsWork } from '../session/retained.ts'
 import { stepEnd, withdrawn } from '../session/step-end.ts'
+import { isAgentFactType } from './agent/records.ts'
 import type { Entry } from './entry.ts'
-import { type RecordFact, recordFactSchema } from './facts.ts'
+import { type LifecycleFact, lifecycleFactSchema } from './lifecycle-facts.ts'
 
 /** Thrown when a journal can't be replayed; `sequence` is the entry at which it stopped. */
 export class ReplayError extends Error {
@@ -52,7 +53,7 @@ const noBaseline = { baseline: [], baseline_gates_nothing: false, baseline_artif
 
 const applied = (
   doc: Document,
-  fact: Exclude<RecordFact, { type: 'session_created' }>,
+  fact: Exclude<LifecycleFact, { type: 'session_created' }>,
   time: string,
 ): Partial<Document> => {
   switch (fact.type) {
@@ -248,16 +249,19 @@ const applied = (
 }
 
 /** Folds one record into the document. Pure and total: no clock, no tool, no network. */
-export const foldRecord = (doc: Document | null, fact: RecordFact, time: string): Document => {
+export const foldRecord = (doc: Document | null, fact: LifecycleFact, time: string): Document => {
   if (fact.type === 'session_created') return newDocument(fact.data, time)
   if (!doc) throw new ReplayError('invalid_creation', 0, 'a journal starts with session_created')
   return { ...doc, ...applied(doc, fact, time), updated_at: time }
 }
 
-/** Folds one entry; events are skipped, an unknown or invalid record stops the replay by its name. */
+/**
+ * Folds one entry into the session's document: events are skipped, and so are the agent's records, which have a fold of
+ * their own (agent/from-entry.ts). An unknown or invalid record stops the replay by its name.
+ */
 export const foldEntry = (doc: Document | null, entry: Entry): Document | null => {
-  if (entry.kind === 'event') return doc
-  const parsed = recordFactSchema.safeParse({ type: entry.type, data: entry.data })
+  if (entry.kind === 'event' || isAgentFactType(entry.type)) return doc
+  const parsed = lifecycleFactSchema.safeParse({ type: entry.type, data: entry.data })
   if (!parsed.success)
     throw new ReplayError('unknown_record', entry.sequence, `record ${entry.type} is not understood`)
   return foldRecord(doc, parsed.data, entry.time)

@@ -1,6 +1,15 @@
 import { z } from 'zod'
-import { type Actor, chain, emptyHead, type Head, headSchema, toLine, wellFormed } from '../journal/entry.ts'
-import { type Fact, isRecord } from '../journal/facts.ts'
+import {
+  type Actor,
+  chain,
+  emptyHead,
+  type Head,
+  headSchema,
+  type Statement,
+  toLine,
+  wellFormed,
+} from '../journal/entry.ts'
+import { type Fact, isAgentFact, isLifecycle } from '../journal/facts.ts'
 import { foldRecord } from '../journal/fold.ts'
 import { limits } from '../limits.ts'
 import { type Document, documentSchema } from './document.ts'
@@ -78,6 +87,8 @@ export const sessionItemSchema = z.strictObject({
   version: z.number().int(),
   document: documentSchema,
   journal_head: headSchema,
+  /** The sequence of the agent's last record; null while it has none beyond the session's creation. */
+  agent_sequence: z.number().int().nullable().default(null),
   outbox: z.array(z.strictObject({ sequence: z.number().int(), line: z.string() })),
   runtime: runtimeSchema,
 })
@@ -89,7 +100,7 @@ export type SessionItem = z.infer<typeof sessionItemSchema>
  */
 export type Change = {
   actor: Actor
-  facts: readonly Fact[]
+  facts: readonly Statement[]
   runtime?: Partial<Runtime>
   drained?: number
   /** The write also says that the machine carries the session on. */
@@ -117,7 +128,7 @@ const freshRuntime = (time: string): Runtime => ({
 
 const fold = (document: Document | null, facts: readonly Fact[], time: string): Document => {
   let folded = document
-  for (const fact of facts) if (isRecord(fact)) folded = foldRecord(folded, fact, time)
+  for (const fact of facts) if (isLifecycle(fact)) folded = foldRecord(folded, fact, time)
   if (!folded) throw new TypeError('a session starts with session_created')
   return folded
 }
@@ -154,6 +165,7 @@ const written = (
     version: number
     document: Document | null
     head: Head
+    agent_sequence: number | null
     outbox: SessionItem['outbox']
   },
   change: Change,
@@ -166,12 +178,14 @@ const written = (
     actor: change.actor,
   })
   const drained = change.drained ?? -1
+  const lastOfAgent = facts.findLastIndex(isAgentFact)
   return {
     ...identity,
     revision: before.revision + 1,
-    version: before.version + (change.facts.some(isRecord) ? 1 : 0),
+    version: before.version + (facts.some(isLifecycle) ? 1 : 0),
     document: fold(before.document, facts, time),
     journal_head: head,
+    agent_sequence: lastOfAgent < 0 ? before.agent_sequence : before.head.sequence + 1 + lastOfAgent,
     outbox: [
       ...before.outbox.filter(({ sequence }) => sequence > drained),
       ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
@@ -191,7 +205,7 @@ export const createItem = (
 ): SessionItem =>
   written(
     identity,
-    { revision: 0, version: 0, document: null, head: emptyHead, outbox: [] },
+    { revision: 0, version: 0, document: null, head: emptyHead, agent_sequence: null, outbox: [] },
     change,
     freshRuntime(time),
     time,

@@ -3,7 +3,7 @@ import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
 import { engineStatusSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
-import { eventFactSchema } from '../journal/facts.ts'
+import { eventFactSchema } from '../journal/event-facts.ts'
 import { limits } from '../limits.ts'
 import {
   checkpointSchema,

@@ -1,6 +1,7 @@
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
-import type { EventFact, Fact } from '../journal/facts.ts'
+import type { EventFact } from '../journal/event-facts.ts'
+import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import type { Document } from './document.ts'
 import type { Change, SessionItem } from './item.ts'
@@ -34,7 +35,7 @@ export const takeLease = (item: SessionItem, workerId: string, now: number): Cha
     actor: { kind: 'worker', id: workerId },
     facts: [
       ...withdrawQuestion(item.document, 'another worker has taken over'),
-      { type: 'worker_started', data: { worker_id: workerId, epoch } },
+      { type: 'lease_taken', data: { worker_id: workerId, epoch } },
     ],
     runtime: {
       lease: { epoch, worker_id: workerId, expires_at: new Date(now + limits.leaseMs).toISOString() },

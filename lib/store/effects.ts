@@ -1,15 +1,10 @@
 import { isError } from '../errors.ts'
-import { canonical } from '../journal/entry.ts'
 import type { Change, SessionItem } from '../session/item.ts'
-import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
 
 type Id = { team: string; id: string }
 
 const system = { kind: 'system' as const, id: 'effects' }
-
-const writeSnapshot = (platform: Platform, { team, id, version, document }: SessionItem) =>
-  platform.blobs.put(objectKey.snapshot(team, id, version), canonical(document))
 
 /**
  * Carries out what a write decided and could not do itself: journal lines to S3, the execution's start, the answers to
@@ -23,7 +18,7 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
 
   const [drained] = await Promise.all([
     journals.drain(item),
-    outbox.length > 0 ? writeSnapshot(platform, item) : null,
+    outbox.length > 0 ? platform.states.save(item) : null,
   ])
   const started = runtime.start_pending
     ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })

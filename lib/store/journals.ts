@@ -8,6 +8,12 @@ import { objectKey } from './keys.ts'
 
 type Id = { team: string; id: string }
 
+export type Journals = ReturnType<typeof createJournals>
+
+/** The lines of a segment, which each end with a newline; null for a text that is not made of such lines. */
+const linesOf = (text: string): string[] | null =>
+  text.endsWith('\n') ? text.slice(0, -1).split('\n') : null
+
 /** A session's journal as segments in the bucket; a segment's key is the sequence of its first entry. */
 export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
   const segment = async ({ team, id }: Id, first: number): Promise<Entry[] | null> => {
@@ -96,14 +102,19 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
       return entries.slice(0, limit)
     },
 
-    /** The whole journal, segment by segment, as its own lines. */
-    async *lines({ team, id }: Id): AsyncGenerator<string> {
+    /**
+     * The whole journal, segment by segment, as its lines without their newlines. Throws `journal_damaged` for a segment
+     * that does not end where a line ends.
+     */
+    async *segments({ team, id }: Id): AsyncGenerator<string[]> {
       let next = 0
       for (;;) {
         const text = await blobs.get(objectKey.segment(team, id, next))
-        if (!text) return
-        yield text
-        next += text.split('\n').length - 1
+        if (text === null) return
+        const lines = linesOf(text)
+        if (!lines) throw new GatehouseError('journal_damaged', `segment ${next} of ${id} is cut off`)
+        yield lines
+        next += lines.length
       }
     },
   }

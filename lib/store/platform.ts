@@ -4,7 +4,9 @@ import type { Clients, ServiceSettings } from './clients.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createJournals } from './journals.ts'
 import { createMachine } from './machine.ts'
+import { createPayloads } from './payloads.ts'
 import { type Clock, createSessions } from './sessions.ts'
+import { createStates } from './states.ts'
 import { createTokens } from './tokens.ts'
 
 /** How workers are started and ended: containers in the cloud, child processes on one machine. */
@@ -44,13 +46,17 @@ export const createPlatform = (options: {
 }) => {
   const { clients, settings, compute, policy, clock = Date.now } = options
   const blobs = createBlobs(clients.s3, settings.bucket)
+  const journals = createJournals(clients.s3, settings.bucket, blobs)
+  const payloads = createPayloads(blobs)
   return {
     clock,
     compute,
     policy,
     blobs,
     sessions: createSessions(clients.dynamo, settings.table, clock),
-    journals: createJournals(clients.s3, settings.bucket, blobs),
+    journals,
+    payloads,
+    states: createStates(blobs, journals, payloads),
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     tokens: createTokens(clients.dynamo, settings.table, clock),
     idempotency: createIdempotency(clients.dynamo, settings.table, clock),

@@ -45,11 +45,9 @@ export const sessionPut = (table: string, item: SessionItem, expectedRevision: n
   }
 }
 
-const stored = sessionItemSchema.loose()
-const parse = (attributes: Record<string, unknown>): SessionItem => {
-  const { team, id, revision, version, document, journal_head, outbox, runtime } = stored.parse(attributes)
-  return { team, id, revision, version, document, journal_head, outbox, runtime }
-}
+/** The item of a row; what else the row holds is for its keys and indexes. */
+const stored = sessionItemSchema.strip()
+const parse = (attributes: Record<string, unknown>): SessionItem => stored.parse(attributes)
 /** A session that is to be looked at; `due_at` as it stands in the row. */
 export type Due = Id & { due_at: string }
 const dueOf = (attributes: Record<string, unknown>): Due => ({

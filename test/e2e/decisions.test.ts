@@ -112,7 +112,7 @@ test('a rejected review ends the session and delivers nothing', async () => {
 
 test.each<[string, Partial<Start>, string]>([
   ['being created', {}, 'session_created'],
-  ['its worker starts', {}, 'worker_started'],
+  ['its worker starts', {}, 'lease_taken'],
   [
     'a baseline check runs',
     { contract: { checks: [{ name: 'slow', command: 'sleep 300' }] } },
@@ -145,7 +145,7 @@ test.each<[string, Partial<Start>, string]>([
   [
     'setup runs',
     { contract: { setup: ['sleep 300'], checks: [{ name: 'x', command: 'false' }] } },
-    'worker_started',
+    'lease_taken',
   ],
 ])('cancelled while %s: it ends at once, and nothing of it is left running', async (_name, more, type) => {
   const { directory, id } = await start(more)
@@ -159,7 +159,7 @@ test.each<[string, Partial<Start>, string]>([
   expect(session.state).toBe('abandoned')
   if (session.compute.status !== 'none')
     expect(session.compute).toMatchObject({ status: 'stopped', stopped_at: expect.any(String) })
-  for (const { data } of (await used.api.journal(id)).filter((entry) => entry.type === 'worker_started')) {
+  for (const { data } of (await used.api.journal(id)).filter((entry) => entry.type === 'lease_taken')) {
     expect(await liveProcesses({ group: null, mark: String(data.worker_id) })).toEqual([])
   }
   expect(git(directory, 'branch', '--list', 'gatehouse/*')).toBe('')

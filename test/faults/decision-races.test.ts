@@ -101,8 +101,8 @@ test(`of ${callers} approvals, rejections and cancels at once one wins, and the 
       expect(problem.session?.decided_by).toBe('ada')
     }
     let decisions = 0
-    for await (const line of pieces.platform.journals.lines({ team, id: session.id }))
-      if (line.includes('"type":"gate_resolved"')) decisions += 1
+    for await (const lines of pieces.platform.journals.segments({ team, id: session.id }))
+      decisions += lines.filter((line) => line.includes('"type":"gate_resolved"')).length
     expect(decisions).toBe(1)
     for (const answer of [...gates, ...cancels]) winners[answer.kind] += 1
   }

@@ -147,7 +147,7 @@ test.each(['before', 'after'] as const)(
     const types = (await api.journal(id)).map(({ type }) => type)
     expect(types.filter((type) => type === 'engine_finished')).toHaveLength(1)
     // One worker until the review, one to deliver.
-    expect(types.filter((type) => type === 'worker_started')).toHaveLength(2)
+    expect(types.filter((type) => type === 'lease_taken')).toHaveLength(2)
     await ended(id)
     await requireAttempts(id, ['ABORTED', 'SUCCEEDED'])
   },

@@ -26,7 +26,7 @@ const ofType = (entries: readonly Entry[], type: string) => entries.filter((entr
 /** The ids of all workers that a session's journal and item know of. */
 export const workersIn = (entries: readonly Entry[], compute: string | undefined): string[] => {
   const named = entries.flatMap(({ type, data }) =>
-    type === 'worker_started' ? [data.worker_id] : type === 'compute_stopped' ? [data.compute_id] : [],
+    type === 'lease_taken' ? [data.worker_id] : type === 'compute_stopped' ? [data.compute_id] : [],
   )
   return [...new Set([...named.map(String), ...(compute ? [compute] : [])])]
 }

@@ -146,7 +146,7 @@ const heed = (known: Known, fact: RecordFact): void => {
 }
 
 const heedEntry = (known: Known, entry: Entry, before: SessionItem | null): void => {
-  if (entry.actor.kind === 'worker' && entry.type !== 'worker_started' && before)
+  if (entry.actor.kind === 'worker' && entry.type !== 'lease_taken' && before)
     require(entry.actor.id ===
       before.runtime.lease.worker_id, `${entry.type} by worker ${entry.actor.id}, which holds no lease`)
   if (entry.kind === 'record') heed(known, recordFactSchema.parse({ type: entry.type, data: entry.data }))

@@ -98,6 +98,10 @@ const requireWithin = (item: SessionItem, from: number): void => {
   }
 }
 
+async function* texts({ journals }: Platform, item: SessionItem): AsyncGenerator<string> {
+  for await (const lines of journals.segments(item)) yield lines.map((line) => `${line}\n`).join('')
+}
+
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
     drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
@@ -123,7 +127,7 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
 
   app.openapi(journal, async (c) => {
     const item = await load(c, c.req.valid('param').id)
-    const bytes = ReadableStream.from(platform.journals.lines(item)).pipeThrough(new TextEncoderStream())
+    const bytes = ReadableStream.from(texts(platform, item)).pipeThrough(new TextEncoderStream())
     return c.body(bytes, 200, { 'content-type': 'application/x-ndjson' })
   })
 

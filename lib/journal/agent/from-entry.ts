@@ -4,8 +4,6 @@ import { ReplayError } from '../fold.ts'
 import { type AgentRecord, readRecord } from './envelope.ts'
 import type { JsonObject } from './json.ts'
 import { isAgentFactType } from './records.ts'
-import { apply, skip } from './reducer.ts'
-import type { AgentState } from './state.ts'
 
 const createdSchema = z.looseObject({ engine: z.string(), labels: z.record(z.string(), z.string()) })
 
@@ -32,10 +30,4 @@ export const agentRecordOf = (entry: Entry): AgentRecord | null => {
   const [issue] = reading.issues
   const problem = `${issue?.path.join('.')}: ${issue?.message}`
   throw new ReplayError('invalid_record', sequence, `record ${type} is not understood, ${problem}`)
-}
-
-/** Folds one entry of a journal into the agent's state; what is no record of the agent takes its sequence and no more. */
-export const foldAgentEntry = (state: AgentState | null, entry: Entry): AgentState => {
-  const record = agentRecordOf(entry)
-  return record ? apply(state, record) : skip(state, entry)
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { limits } from '../../limits.ts'
+import { factSchema as fact } from '../fact.ts'
 import { plainContentSchema } from './content.ts'
 import { errorAgrees, errorDisagrees, failureSchema, messageSchema } from './messages.ts'
 import { presentationSchema } from './presentation.ts'
@@ -74,9 +75,6 @@ const resolved = z
     message: 'there is content exactly when the call is over',
     path: ['content'],
   })
-
-const fact = <Type extends string, Data extends z.ZodType>(type: Type, data: Data) =>
-  z.strictObject({ type: z.literal(type), data })
 
 /** The first record of a session, as the agent's reducer sees it: what Gatehouse's own `session_created` comes to. */
 export const creationSchema = fact(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
-import { type Entry, fromLines } from '../../../lib/journal/entry.ts'
+import { type Entry, fromLine } from '../../../lib/journal/entry.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
 import { verifyJournal } from '../../../lib/journal/verify.ts'
 import { limits } from '../../../lib/limits.ts'
@@ -27,9 +27,9 @@ const grown = (item: SessionItem, count: number, drained?: number | null): Sessi
 }
 
 const whole = async (item: SessionItem): Promise<Entry[]> => {
-  const texts: string[] = []
-  for await (const text of pieces.platform.journals.lines(item)) texts.push(text)
-  return fromLines(texts.join(''))
+  const all: string[] = []
+  for await (const lines of pieces.platform.journals.segments(item)) all.push(...lines)
+  return all.map(fromLine)
 }
 
 /** The journal as a reader finds it, from its lines and from its pages, is the item's and unbroken. */

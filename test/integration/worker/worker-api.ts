@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import type { EventFact } from '../../../lib/journal/facts.ts'
+import type { EventFact } from '../../../lib/journal/event-facts.ts'
 import {
   type Command,
   completeRequestSchema,

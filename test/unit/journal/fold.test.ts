@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import type { RecordFact } from '../../../lib/journal/facts.ts'
 import { foldRecord } from '../../../lib/journal/fold.ts'
+import type { LifecycleFact } from '../../../lib/journal/lifecycle-facts.ts'
 import type { Document } from '../../../lib/session/document.ts'
 import { at, newSession } from '../../support/sessions.ts'
 import { aRun } from '../session/results.ts'
 
 const { document } = newSession()
-const folded = (before: Partial<Document>, ...facts: RecordFact[]): Document =>
+const folded = (before: Partial<Document>, ...facts: LifecycleFact[]): Document =>
   facts.reduce((doc, fact) => foldRecord(doc, fact, at(5000)), { ...document, ...before })
 
-const verdict = (counted: boolean): RecordFact => ({
+const verdict = (counted: boolean): LifecycleFact => ({
   type: 'verdict_reached',
   data: { green: false, failed: [], not_run: [], decided_by_layer: 0, reason: '', counted },
 })
@@ -47,14 +47,16 @@ describe('counters', () => {
 })
 
 /** The record of a run that ended, with what a test is about put over it. */
-const finished = (more: Partial<Extract<RecordFact, { type: 'engine_finished' }>['data']>): RecordFact => {
+const finished = (
+  more: Partial<Extract<LifecycleFact, { type: 'engine_finished' }>['data']>,
+): LifecycleFact => {
   const { outcome: _, checkpoint: __, report: ___, guidance_applied: ____, ...run } = aRun()
   const turn = { iteration: 1, status: 'success', decided_by_layer: 2, reason: '', reset_at: null } as const
   return { type: 'engine_finished', data: { ...run, iteration: 1, engine: 'command', turn, ...more } }
 }
 
 describe('usage', () => {
-  const used = (cost_usd: number | null, complete: boolean): RecordFact =>
+  const used = (cost_usd: number | null, complete: boolean): LifecycleFact =>
     finished({ usage: { input_tokens: null, output_tokens: 3, cost_usd, complete } })
 
   it('is the sum of what is known, and unknown is not zero', () => {

@@ -74,7 +74,8 @@ const damages: Record<string, (entries: Entry[], place: number) => { damaged: En
   inserted: (entries, place) => {
     const before: Head = place === 0 ? emptyHead : headOf(entries.slice(0, place))
     const planted = chain(before, [{ type: 'error', data: { message: 'planted' } }], stamp).entries
-    return { damaged: entries.toSpliced(place, 0, ...planted), first: place + 1 }
+    // Before the first, it is wrong by itself: a journal begins with the session's creation.
+    return { damaged: entries.toSpliced(place, 0, ...planted), first: place === 0 ? 0 : place + 1 }
   },
   "another session's": (entries, place) => ({
     damaged: entries.map((entry, n) =>

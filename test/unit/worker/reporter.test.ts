@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createReporter } from '../../../functions/worker/reporter.ts'
-import type { EventFact } from '../../../lib/journal/facts.ts'
+import type { EventFact } from '../../../lib/journal/event-facts.ts'
 import { limits } from '../../../lib/limits.ts'
 
 const collect = () => {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../../../lib/ids.ts'
-import { foldAgentEntry } from '../../../../lib/journal/agent/from-entry.ts'
-import { type AgentState, materialise } from '../../../../lib/journal/agent/state.ts'
+import { materialise } from '../../../../lib/journal/agent/state.ts'
 import { chain, type Entry, emptyHead } from '../../../../lib/journal/entry.ts'
 import { ReplayError } from '../../../../lib/journal/fold.ts'
+import { foldState, type JournalState } from '../../../../lib/journal/state.ts'
 import { at, creation } from '../../../support/sessions.ts'
 import { userSays } from './walk.ts'
 
@@ -26,14 +26,14 @@ const agentEntry = (type: string, data: Record<string, unknown>): Entry => {
   return { ...example, kind: 'record', sequence: entries.length, type, data }
 }
 
-const fold = (journal: readonly Entry[]): AgentState | null =>
-  journal.reduce<AgentState | null>(foldAgentEntry, null)
+const fold = (journal: readonly Entry[]): JournalState | null =>
+  journal.reduce<JournalState | null>(foldState, null)
 
 it('the session’s own first record stands for the agent’s, and its lifecycle is passed over', () => {
   const said = agentEntry('message_committed', { message: userSays(1) })
   const state = fold([...entries, said])
   if (!state) throw new Error('the journal has entries')
-  expect(materialise(state)).toMatchObject({
+  expect(materialise(state.agent)).toMatchObject({
     ...{ session_id: session, tail_sequence: 3, active_branch_id: 'main' },
     configuration: { profile_id: 'external:command' },
     metadata: { 'dev.gatehouse.labels': { ticket: '7' } },
