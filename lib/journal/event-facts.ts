@@ -18,6 +18,7 @@ export const eventFactSchema = z.discriminatedUnion('type', [
       backoff_ms: z.number().int().min(0),
     }),
   ),
+  /** A sign-in is missing; `wait_secs` says how long it is waited for, null that it is not. */
   fact('auth_required', z.strictObject({ message: z.string(), wait_secs: z.number().min(0).nullable() })),
   fact('plan_text', z.strictObject({ text: z.string() })),
   fact('tool_call', z.strictObject({ tool: z.string(), params_preview: z.string() })),

@@ -66,6 +66,9 @@ export const decide = (item: SessionItem, now: number): { change: Change; note: 
   if (ruling.kind === 'fail') {
     const { failure_kind, infra_failures: count } = ruling
     if (count !== undefined) facts.push(lastFault(item.document, note, count))
+    // Nobody waits for the sign-in: it has to be made good before the session is continued.
+    if (failure_kind === 'auth_required')
+      facts.push({ type: 'auth_required', data: { message: note, wait_secs: null } })
     // A limit of the run is told as one, also where it left work that was judged red.
     const used = item.document.iterations >= item.document.max_iterations
     if (failure_kind === 'budget_exhausted' || used) facts.push(budgetExhausted(item.document, note, now))
