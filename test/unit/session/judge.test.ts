@@ -135,4 +135,11 @@ describe('a turn that was judged', () => {
       { green: false, decided_by_layer: 1, counted: false, failed: ['unit'] },
     ])
   })
+
+  it('is told as a missing sign-in, that nobody waits for, where the engine said so', () => {
+    const road = setOut()
+    road.iterate(runs.auth_required, failed)
+    expect(road.document.failure_kind).toBe('auth_required')
+    expect(road.told('auth_required')).toEqual([{ message: road.document.error, wait_secs: null }])
+  })
 })
