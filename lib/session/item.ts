@@ -38,6 +38,17 @@ export const taskAnswerSchema = z.discriminatedUnion('ok', [
 ])
 export type TaskAnswer = z.infer<typeof taskAnswerSchema>
 
+/**
+ * A journal line that was decided and is still to reach S3. `segment` is the sequence with which the segment begins that
+ * it belongs to: fixed by the write that decided it, so whoever drains it, knowing however much, makes the same segments.
+ */
+export const outboxLineSchema = z.strictObject({
+  sequence: z.number().int(),
+  segment: z.number().int(),
+  line: z.string(),
+})
+export type OutboxLine = z.infer<typeof outboxLineSchema>
+
 /** The life of one worker; `stopped_at` is when its end was seen, not when it was asked for. */
 export const computeSchema = z.strictObject({
   id: z.string(),
@@ -89,14 +100,14 @@ export const sessionItemSchema = z.strictObject({
   journal_head: headSchema,
   /** The sequence of the agent's last record; null while it has none beyond the session's creation. */
   agent_sequence: z.number().int().nullable().default(null),
-  outbox: z.array(z.strictObject({ sequence: z.number().int(), line: z.string() })),
+  outbox: z.array(outboxLineSchema),
   runtime: runtimeSchema,
 })
 export type SessionItem = z.infer<typeof sessionItemSchema>
 
 /**
- * What a decision wants written: facts for the journal (which alone change the document), runtime members, and the
- * last sequence of the outbox that has reached the journal.
+ * What a decision wants written: facts for the journal (which alone change the document), runtime members, and a
+ * sequence that is known to have reached the journal, and with it the segment that it is in and all before.
  */
 export type Change = {
   actor: Actor
@@ -166,7 +177,7 @@ const written = (
     document: Document | null
     head: Head
     agent_sequence: number | null
-    outbox: SessionItem['outbox']
+    outbox: readonly OutboxLine[]
   },
   change: Change,
   runtime: Runtime,
@@ -187,8 +198,12 @@ const written = (
     journal_head: head,
     agent_sequence: lastOfAgent < 0 ? before.agent_sequence : before.head.sequence + 1 + lastOfAgent,
     outbox: [
-      ...before.outbox.filter(({ sequence }) => sequence > drained),
-      ...entries.map((entry) => ({ sequence: entry.sequence, line: toLine(entry) })),
+      ...before.outbox.filter(({ segment }) => segment > drained),
+      ...entries.map((entry, at) => ({
+        sequence: entry.sequence,
+        segment: entry.sequence - (at % limits.journalBatch.entries),
+        line: toLine(entry),
+      })),
     ],
     runtime: placed(
       { ...runtime, ...change.runtime, ...(change.looked ? { looked_at: time } : {}) },

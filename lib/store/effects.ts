@@ -16,10 +16,7 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
   const { outbox, runtime } = item
   if (outbox.length === 0 && runtime.answers.length === 0 && !runtime.start_pending) return item
 
-  const [drained] = await Promise.all([
-    journals.drain(item),
-    outbox.length > 0 ? platform.states.save(item) : null,
-  ])
+  await Promise.all([journals.drain(item), outbox.length > 0 ? platform.states.save(item) : null])
   const started = runtime.start_pending
     ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })
     : null
@@ -35,7 +32,7 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
     return {
       actor: system,
       facts: [],
-      ...(drained === null ? {} : { drained }),
+      drained: item.journal_head.sequence,
       runtime: {
         answers: now.answers.filter(({ token }) => !answered.has(token)),
         ...(begun ? { start_pending: false, execution_arn: started } : {}),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3'
 import { GatehouseError } from '../errors.ts'
 import { type Entry, fromLines } from '../journal/entry.ts'
@@ -51,39 +52,34 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
     return starts.filter((start) => start <= sequence).at(-1) ?? null
   }
 
+  /** Creates a segment; what it holds then, which is what another creator gave it where that one came first. */
+  const createdOrFound = async (key: string, body: string): Promise<string> => {
+    for (let looks = 0; looks < 100; looks++) {
+      if (await blobs.create(key, body, 'application/x-ndjson')) return body
+      const existing = await blobs.get(key)
+      if (existing !== null) return existing
+      // Its creator is not done yet.
+      await sleep(20)
+    }
+    throw new GatehouseError('unavailable', `${key} is neither there nor can it be written`)
+  }
+
   return {
     /**
-     * Writes an item's outbox to the journal, in order. Harmless to repeat, and from several places at once: lines and
-     * keys are fixed by the item, so whoever comes second finds the same bytes. Returns the last sequence that is
-     * written, which is always the end of a segment: where another drain that knew more entries came first, that is
-     * behind the outbox's own last, and the next segment has to begin behind it. Throws `journal_damaged` when other
-     * bytes hold a key.
+     * Writes an item's outbox to the journal, in order. Harmless to repeat, and from several places at once, also by who
+     * knows less or more than others: lines and segments were fixed by the writes that decided them, so a segment that is
+     * there is this very one. Throws `journal_damaged` when other bytes are there, `unavailable` when
+     * a segment can't be written for seconds.
      */
-    drain: async (item: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<number | null> => {
-      let rest = item.outbox.slice(0)
-      let last: number | null = null
-      while (rest.length > 0) {
-        const batch = rest.slice(0, limits.journalBatch.entries)
-        const first = batch[0]?.sequence ?? 0
-        const body = batch.map(({ line }) => `${line}\n`).join('')
-        const key = objectKey.segment(item.team, item.id, first)
-        if (await blobs.create(key, body, 'application/x-ndjson')) {
-          rest = rest.slice(batch.length)
-          last = first + batch.length - 1
-          continue
-        }
-        const existing = await blobs.get(key)
-        // Its creator is not done yet.
-        if (existing === null) continue
-        const lines = existing.split('\n').filter((line) => line !== '')
-        const same =
-          lines.length > 0 && rest.slice(0, lines.length).every(({ line }, at) => line === lines[at])
-        if (!same)
-          throw new GatehouseError('journal_damaged', `segment ${first} of ${item.id} holds other entries`)
-        rest = rest.slice(lines.length)
-        last = first + lines.length - 1
+    drain: async ({ team, id, outbox }: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<void> => {
+      const segments = Map.groupBy(outbox, ({ segment }) => segment)
+      for (const [first, lines] of segments) {
+        const key = objectKey.segment(team, id, first)
+        const body = lines.map(({ line }) => `${line}\n`).join('')
+        const existing = await createdOrFound(key, body)
+        if (existing !== body)
+          throw new GatehouseError('journal_damaged', `segment ${first} of ${id} holds other entries`)
       }
-      return last
     },
 
     /** The segment that begins with `first`; null while it is not written. Following a session is calling this. */
