@@ -111,6 +111,9 @@ export const limits = {
     webFetch: { url: 2048, title: 4096, mimeType: 128, bodyCharacters: 100_000, redirects: 10 },
   },
 
+  /** How long a write to a session tries again while other writes come first, and its random pause between two tries. */
+  contention: { ms: 15_000, pauseMs: { least: 5, most: 60 } },
+
   sessionTokenMs: 24 * 3600_000,
   idempotencyTtlMs: 24 * 3600_000,
   idempotencyLeaseMs: 60_000,

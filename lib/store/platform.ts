@@ -53,7 +53,7 @@ export const createPlatform = (options: {
     compute,
     policy,
     blobs,
-    sessions: createSessions(clients.dynamo, settings.table, clock),
+    sessions: createSessions(clients.dynamo, settings.table, clock, journals),
     journals,
     payloads,
     states: createStates(blobs, journals, payloads),

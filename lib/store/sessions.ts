@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb'
 import {
   type DynamoDBDocumentClient,
@@ -7,9 +9,9 @@ import {
   QueryCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb'
-import pRetry, { AbortError } from 'p-retry'
 import { z } from 'zod'
-import { GatehouseError } from '../errors.ts'
+import { GatehouseError, isError } from '../errors.ts'
+import { limits } from '../limits.ts'
 import { needsYou } from '../session/gates.ts'
 import {
   type Change,
@@ -19,9 +21,11 @@ import {
   type SessionItem,
   sessionItemSchema,
 } from '../session/item.ts'
+import type { Journals } from './journals.ts'
 import { allDueShards, dueShard, indexes, itemKey } from './keys.ts'
 import { createRemovals } from './session-removals.ts'
 import { type Id, idOf, rowReader, wasMade } from './session-rows.ts'
+import { createTurns } from './turns.ts'
 
 export type Clock = () => number
 
@@ -57,9 +61,21 @@ const dueOf = (attributes: Record<string, unknown>): Due => ({
 const byDueTime = (a: Due, b: Due): number =>
   a.due_at === b.due_at ? (a.id < b.id ? -1 : 1) : a.due_at < b.due_at ? -1 : 1
 
+/** A random pause, as long for who has lost ten races as for who has lost one: nobody falls behind. */
+const pause = () => {
+  const { least, most } = limits.contention.pauseMs
+  return sleep(least + Math.random() * (most - least))
+}
+
 /** Session items. Every write is one conditional write; of any number of racers exactly one wins. */
-export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, clock: Clock) => {
+export const createSessions = (
+  dynamo: DynamoDBDocumentClient,
+  table: string,
+  clock: Clock,
+  journals: Pick<Journals, 'after'>,
+) => {
   const firstRows = rowReader(dynamo, table)
+  const inTurn = createTurns()
 
   const get = async (id: Id): Promise<SessionItem | null> => {
     const answer = await dynamo.send(
@@ -74,13 +90,21 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
     return item
   }
 
-  /** The item if it holds this line: the write went through, and only its answer was lost. */
-  const find = async (
-    id: Id,
-    line: SessionItem['outbox'][number] | undefined,
-  ): Promise<SessionItem | null> => {
-    const there = await get(id)
-    return there?.outbox.some((other) => other.line === line?.line) ? there : null
+  /**
+   * The item as it is now if the write of `next` has been made; null if it has not. A write with facts is known by the
+   * hash of its last entry, wherever that is by now. One without is known while nothing was written since: after that
+   * there is no telling, and deciding it anew does what the repeat of any call does.
+   */
+  const findMade = async (next: SessionItem, wroteFacts: boolean): Promise<SessionItem | null> => {
+    const there = await get(next)
+    if (!there) return null
+    if (!wroteFacts) return isDeepStrictEqual(there, next) ? there : null
+    const { sequence } = next.journal_head
+    const waiting = there.outbox.find((line) => line.sequence === sequence)
+    if (waiting) return next.outbox.some(({ line }) => line === waiting.line) ? there : null
+    // What has left the outbox is in the journal.
+    const [entry] = there.journal_head.sequence < sequence ? [] : await journals.after(next, sequence - 1, 1)
+    return entry?.hash === next.journal_head.hash ? there : null
   }
 
   /**
@@ -94,9 +118,9 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
       await dynamo.send(new PutCommand(sessionPut(table, next, item.revision)))
     } catch (error) {
       if (error instanceof ConditionalCheckFailedException) {
-        const repeated = (error.$metadata.attempts ?? 1) > 1 && change.facts.length > 0
-        const own = repeated ? await find(item, next.outbox.at(-1)) : null
-        if (own) return own
+        const isRepeat = (error.$metadata.attempts ?? 1) > 1
+        const made = isRepeat ? await findMade(next, change.facts.length > 0) : null
+        if (made) return made
         throw new GatehouseError('conflict', `session ${item.id} was changed by another write`, {
           cause: error,
         })
@@ -137,30 +161,32 @@ export const createSessions = (dynamo: DynamoDBDocumentClient, table: string, cl
     /**
      * Reads, decides and writes until the write wins. `decide` is asked again after each lost race, so it sees what is
      * true now; its null means that there is nothing to write. What it throws ends the attempt with nothing changed.
+     * Calls of one process for one session go one after another and race only with other processes. Throws
+     * `unavailable`, with nothing changed, when others came first for too long.
      */
-    update: (id: Id, decide: (item: SessionItem) => Change | null): Promise<SessionItem> =>
-      pRetry(
-        async () => {
-          const item = await require(id).catch((error) => {
-            throw new AbortError(error)
-          })
-          let change: Change | null
+    update: async (id: Id, decide: (item: SessionItem) => Change | null): Promise<SessionItem> => {
+      const { ms } = limits.contention
+      const giveUpAt = performance.now() + ms
+      const isBusy = (cause?: unknown) =>
+        new GatehouseError('unavailable', `session ${id.id} is being written by too many at once`, { cause })
+      const raced = async (): Promise<SessionItem> => {
+        for (;;) {
+          const item = await require(id)
+          const change = decide(item)
+          if (!change) return item
           try {
-            change = decide(item)
+            return await commit(item, change)
           } catch (error) {
-            throw new AbortError(error instanceof Error ? error : new Error(String(error)))
+            if (!isError(error, 'conflict')) throw error
+            if (performance.now() > giveUpAt) throw isBusy(error)
           }
-          return change ? commit(item, change) : item
-        },
-        {
-          retries: 50,
-          minTimeout: 5,
-          maxTimeout: 250,
-          factor: 1.6,
-          randomize: true,
-          shouldRetry: ({ error }) => error instanceof GatehouseError && error.code === 'conflict',
-        },
-      ),
+          await pause()
+        }
+      }
+      const turn = await inTurn(`${id.team}/${id.id}`, ms, raced)
+      if (!turn) throw isBusy()
+      return turn.result
+    },
 
     /** A team's sessions, newest first, from a position that an earlier page ended at. */
     page: async (

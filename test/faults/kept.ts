@@ -8,7 +8,9 @@ import { limits } from '../../lib/limits.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { createAdmission } from '../../lib/store/admission.ts'
+import { createBlobs } from '../../lib/store/blobs.ts'
 import { connect, serviceSettingsSchema } from '../../lib/store/clients.ts'
+import { createJournals } from '../../lib/store/journals.ts'
 import { itemKey } from '../../lib/store/keys.ts'
 import { createMachine } from '../../lib/store/machine.ts'
 import { createSessions } from '../../lib/store/sessions.ts'
@@ -17,7 +19,8 @@ import { createSessions } from '../../lib/store/sessions.ts'
 export const openKept = (home: string) => {
   const settings = serviceSettingsSchema.parse(JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')))
   const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
-  const sessions = createSessions(clients.dynamo, settings.table, Date.now)
+  const journals = createJournals(clients.s3, settings.bucket, createBlobs(clients.s3, settings.bucket))
+  const sessions = createSessions(clients.dynamo, settings.table, Date.now, journals)
   const key = (name: string) => ({
     TableName: settings.table,
     Key: itemKey.idempotency(localTeam, name),

@@ -5,7 +5,9 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startDynamoDb } from '../../infra/local/dynamodb.ts'
+import { createBlobs } from '../../lib/store/blobs.ts'
 import { connect } from '../../lib/store/clients.ts'
+import { createJournals } from '../../lib/store/journals.ts'
 import { ensureTable } from '../../lib/store/table.ts'
 
 type Service = { endpoint: string; close: () => Promise<void> }
@@ -76,6 +78,8 @@ export const openTable = async (backend: DynamoBackend, table = 'gatehouse') => 
   return {
     dynamo,
     table,
+    /** Of a bucket that is not there: what these tests write never leaves the table. */
+    journals: createJournals(s3, '', createBlobs(s3, '')),
     close: async () => {
       for (const client of [dynamo, s3, sfn]) client.destroy()
       await service.close()

@@ -17,7 +17,7 @@ describe.each(dynamoBackends)('what is due on $name', (backend) => {
   const freshTable = async () => {
     table = `gatehouse-${tables++}`
     await ensureTable(open.dynamo, table)
-    sessions = createSessions(open.dynamo, table, () => epochMs)
+    sessions = createSessions(open.dynamo, table, () => epochMs, open.journals)
   }
   beforeAll(async () => {
     open = await openTable(backend)

@@ -72,7 +72,7 @@ describe.each(dynamoBackends)('finished sessions on $name', (backend) => {
   let sessions: ReturnType<typeof createSessions>
   beforeAll(async () => {
     open = await openTable(backend)
-    sessions = createSessions(open.dynamo, open.table, () => epochMs)
+    sessions = createSessions(open.dynamo, open.table, () => epochMs, open.journals)
   }, 60_000)
   afterAll(() => open.close())
 
@@ -104,7 +104,7 @@ describe.each(dynamoBackends)('finished sessions on $name', (backend) => {
       await putRow(team, { runtime: { settled: false } }),
       await putRow(team, { runtime: { start_pending: true } }),
       await putRow(team, { runtime: { answers: [{}] } }),
-      await putRow(team, { more: { outbox: [{ sequence: 0, line: '{}' }] } }),
+      await putRow(team, { more: { outbox: [{ sequence: 0, segment: 0, line: '{}' }] } }),
       await putRow(team, { more: { removing_at: at(0) } }),
       await putRow(team, { more: { document: 'damaged' } }),
       await putRow(team, { more: { runtime: null } }),

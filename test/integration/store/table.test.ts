@@ -25,7 +25,7 @@ describe.each(dynamoBackends)('the stores on $name', (backend) => {
 
   beforeAll(async () => {
     open = await openTable(backend)
-    sessions = createSessions(open.dynamo, open.table, clock)
+    sessions = createSessions(open.dynamo, open.table, clock, open.journals)
   }, 60_000)
   afterAll(() => open.close())
 
