@@ -10,7 +10,7 @@ import {
   type Result,
 } from '../../lib/session/protocol.ts'
 import type { Step } from '../../lib/session/states.ts'
-import { requireLease } from '../../lib/session/worker.ts'
+import { receipted, requireLease } from '../../lib/session/worker.ts'
 import { transition } from '../../lib/store/effects.ts'
 import { objectKey } from '../../lib/store/keys.ts'
 import type { Platform } from '../../lib/store/platform.ts'
@@ -77,12 +77,13 @@ export const completeCommand = async (
     if (!command || command.id !== commandId || !endsStep(result, command.step)) {
       throw new GatehouseError('superseded', `command ${commandId} is not in hand`)
     }
-    return complete(item, result, {
+    const change = complete(item, result, {
       actor: { kind: 'worker', id: workerId },
       events: request.facts,
       artifact,
       reviewId: reviewIdOf(commandId),
       now: platform.clock(),
     })
+    return { ...change, ...receipted(item, request.receipt) }
   })
 }

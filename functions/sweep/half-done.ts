@@ -1,6 +1,8 @@
 import { fromLines } from '../../lib/journal/entry.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { carryOut, transition } from '../../lib/store/effects.ts'
+import { objectKey } from '../../lib/store/keys.ts'
+import type { Platform } from '../../lib/store/platform.ts'
 import { actor, patienceMs, type Repair, type Round, repaired } from './round.ts'
 
 const isHalfDone = ({ outbox, runtime }: SessionItem): boolean =>
@@ -23,14 +25,27 @@ const described = ({ outbox, runtime }: SessionItem): { what: Repair; detail: st
   return { what, detail: `carried out what had been decided and not done: ${parts.join(', ')}` }
 }
 
+/** Whether all is done but the note of it, which a worker gives with its next call and a worker that is gone never does. */
+const owesNote = async (
+  { blobs }: Platform,
+  { team, id, outbox, runtime }: SessionItem,
+): Promise<boolean> => {
+  const last = outbox.at(-1)
+  if (!last || runtime.answers.length > 0 || runtime.start_pending) return false
+  return (
+    last.sequence === runtime.receipt?.sequence && blobs.exists(objectKey.segment(team, id, last.segment))
+  )
+}
+
 /**
  * Carries out what a write decided and its writer did not come to: journal entries, the execution's start, answers.
  * What was decided a moment ago is carried out too, and not told of: its writer is most likely still at it.
  */
 export const finishHalfDone = async ({ platform, now }: Round, found: SessionItem): Promise<SessionItem> => {
   if (!isHalfDone(found)) return found
+  const isNoteOnly = await owesNote(platform, found)
   const item = await carryOut(platform, found)
-  if (now - decidedAt(found) < patienceMs / 2) return item
+  if (isNoteOnly || now - decidedAt(found) < patienceMs / 2) return item
   const { what, detail } = described(found)
   return transition(platform, found, () => ({ actor, facts: [repaired(what, detail)], looked: true }))
 }

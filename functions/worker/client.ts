@@ -4,6 +4,7 @@ import {
   type CommandAnswer,
   commandAnswerSchema,
   completeSchema,
+  entriesSchema,
   guidanceSchema,
   heartbeatSchema,
   leaseSchema,
@@ -45,6 +46,7 @@ const addressesOf = async (
 /** The worker protocol (API.md) as calls. Each may be repeated by the network; each carries the lease's epoch. */
 export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
   let epoch = 0
+  let receipt: string | null = null
   const transport = createTransport({ ...options, patience })
   const { call, put, download } = transport
 
@@ -61,12 +63,12 @@ export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
       call(commandAnswerSchema, { ...get, path: `command?epoch=${epoch}` }),
 
     heartbeat: async (): Promise<void> => {
-      await call(heartbeatSchema, { ...post, path: 'heartbeat', body: { epoch } })
+      await call(heartbeatSchema, { ...post, path: 'heartbeat', body: { epoch, receipt } })
     },
 
     entries: async (batchId: string, facts: readonly EventFact[]): Promise<void> => {
-      const body = { epoch, batch_id: batchId, facts }
-      await call(z.object({ sequence: z.number() }), { ...post, path: 'entries', body })
+      const body = { epoch, batch_id: batchId, facts, receipt }
+      receipt = (await call(entriesSchema, { ...post, path: 'entries', body })).receipt
     },
 
     /** Uploads files under their names; resolves when all are stored. */
@@ -92,7 +94,7 @@ export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
       (await call(guidanceSchema, { ...get, path: `guidance?epoch=${epoch}` })).messages,
 
     complete: async (commandId: string, result: Result, facts: readonly EventFact[]): Promise<void> => {
-      const body = { epoch, command_id: commandId, result, facts }
+      const body = { epoch, command_id: commandId, result, facts, receipt }
       await call(completeSchema, { ...post, path: 'complete', body })
     },
 

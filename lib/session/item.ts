@@ -66,6 +66,11 @@ export const runtimeSchema = z.strictObject({
   command: z.strictObject({ id: z.string(), step: stepSchema, issued_at: time }).nullable(),
   last_command_id: z.string().nullable(),
   last_batch_id: z.string().nullable(),
+  /**
+   * Told to the worker, and to nobody else, once its last batch is in the journal: whoever names it knows that everything
+   * up to `sequence` is.
+   */
+  receipt: z.strictObject({ id: z.string(), sequence: z.number().int() }).nullable().default(null),
   lease: z.strictObject({
     epoch: z.number().int(),
     worker_id: z.string().nullable(),
@@ -126,6 +131,7 @@ const freshRuntime = (time: string): Runtime => ({
   command: null,
   last_command_id: null,
   last_batch_id: null,
+  receipt: null,
   lease: { epoch: 0, worker_id: null, expires_at: null },
   compute: null,
   answers: [],

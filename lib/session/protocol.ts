@@ -89,7 +89,13 @@ export const commandAnswerSchema = z.discriminatedUnion('kind', [
 ])
 export type CommandAnswer = z.infer<typeof commandAnswerSchema>
 
-export const heartbeatRequestSchema = z.strictObject({ epoch })
+/**
+ * What the answer to the last batch gave, null before the first: with it the call's own write notes that everything up to
+ * that batch is in the journal. Left out by a worker for which each batch is to be noted with a write of its own.
+ */
+const receipt = z.string().max(64).nullable().optional()
+
+export const heartbeatRequestSchema = z.strictObject({ epoch, receipt })
 export const heartbeatSchema = z.strictObject({ expires_at: z.string() })
 
 export const entriesRequestSchema = z.strictObject({
@@ -97,7 +103,10 @@ export const entriesRequestSchema = z.strictObject({
   /** Names this batch; a repeat with the same name is answered as the first was. */
   batch_id: z.string().min(1).max(64),
   facts: events.min(1),
+  receipt,
 })
+/** Given once the batch is in the journal: the sequence of its last entry, or of a later one, and its receipt. */
+export const entriesSchema = z.strictObject({ sequence: z.number().int(), receipt: z.string().nullable() })
 
 export const uploadsRequestSchema = z.strictObject({
   epoch,
@@ -235,5 +244,6 @@ export const completeRequestSchema = z.strictObject({
   result: resultSchema,
   /** Events that happened before the end and were not sent yet. */
   facts: events.default([]),
+  receipt,
 })
 export const completeSchema = z.strictObject({ next: z.string() })

@@ -44,12 +44,24 @@ export const takeLease = (item: SessionItem, workerId: string, now: number): Cha
   }
 }
 
+/** What a worker's call proves that names the receipt of its last batch: so far the journal holds everything. */
+export const receipted = (
+  { runtime: { receipt } }: SessionItem,
+  named: string | null | undefined,
+): Pick<Change, 'drained'> => (receipt && receipt.id === named ? { drained: receipt.sequence } : {})
+
 /** Prolongs the lease. Throws `superseded` when it is not this worker's any more. */
-export const renewLease = (item: SessionItem, lease: Lease, now: number): Change => {
+export const renewLease = (
+  item: SessionItem,
+  lease: Lease,
+  now: number,
+  receipt: string | null = null,
+): Change => {
   requireLease(item, lease)
   return {
     actor: { kind: 'worker', id: lease.worker_id },
     facts: [],
+    ...receipted(item, receipt),
     runtime: { lease: { ...item.runtime.lease, expires_at: new Date(now + limits.leaseMs).toISOString() } },
   }
 }
@@ -142,18 +154,30 @@ export const expireQuestion = ({ document }: SessionItem, actor: Actor, now: num
   return { actor, facts: [{ type: 'user_input_expired', data: { request_id, prompt, waited_secs } }] }
 }
 
-/** Appends a worker's events; a repeat of the last batch is recognised by its name and changes nothing. */
+/**
+ * Appends a worker's events under a fresh receipt; a repeat of the last batch is recognised by its name and changes
+ * nothing. `receipt` is that of the batch before.
+ */
 export const appendEvents = (
   item: SessionItem,
   lease: Lease,
-  batchId: string,
-  facts: readonly EventFact[],
+  batch: { id: string; facts: readonly EventFact[]; fresh: string; receipt: string | null },
 ): Change | null => {
   requireLease(item, lease)
-  if (item.runtime.last_batch_id === batchId) return null
+  if (item.runtime.last_batch_id === batch.id) return null
+  const { drained = -1 } = receipted(item, batch.receipt)
   // While the journal can't be written, the item takes no more than one batch: it must keep room for a decision.
-  const waiting = item.outbox.reduce((bytes, { line }) => bytes + line.length, 0)
+  const waiting = item.outbox.reduce(
+    (bytes, { segment, line }) => (segment > drained ? bytes + line.length : bytes),
+    0,
+  )
   if (waiting > limits.journalBatch.bytes)
     throw new GatehouseError('unavailable', 'the journal can’t be written right now')
-  return { actor: { kind: 'worker', id: lease.worker_id }, facts, runtime: { last_batch_id: batchId } }
+  const sequence = item.journal_head.sequence + batch.facts.length
+  return {
+    actor: { kind: 'worker', id: lease.worker_id },
+    facts: batch.facts,
+    drained,
+    runtime: { last_batch_id: batch.id, receipt: { id: batch.fresh, sequence } },
+  }
 }

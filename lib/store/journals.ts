@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3'
 import { GatehouseError } from '../errors.ts'
 import { type Entry, fromLines } from '../journal/entry.ts'
 import { limits } from '../limits.ts'
-import type { SessionItem } from '../session/item.ts'
 import type { Blobs } from './blobs.ts'
+import { createDrain } from './drain.ts'
 import { objectKey } from './keys.ts'
 
 type Id = { team: string; id: string }
@@ -52,35 +51,8 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
     return starts.filter((start) => start <= sequence).at(-1) ?? null
   }
 
-  /** Creates a segment; what it holds then, which is what another creator gave it where that one came first. */
-  const createdOrFound = async (key: string, body: string): Promise<string> => {
-    for (let looks = 0; looks < 100; looks++) {
-      if (await blobs.create(key, body, 'application/x-ndjson')) return body
-      const existing = await blobs.get(key)
-      if (existing !== null) return existing
-      // Its creator is not done yet.
-      await sleep(20)
-    }
-    throw new GatehouseError('unavailable', `${key} is neither there nor can it be written`)
-  }
-
   return {
-    /**
-     * Writes an item's outbox to the journal, in order. Harmless to repeat, and from several places at once, also by who
-     * knows less or more than others: lines and segments were fixed by the writes that decided them, so a segment that is
-     * there is this very one. Throws `journal_damaged` when other bytes are there, `unavailable` when
-     * a segment can't be written for seconds.
-     */
-    drain: async ({ team, id, outbox }: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<void> => {
-      const segments = Map.groupBy(outbox, ({ segment }) => segment)
-      for (const [first, lines] of segments) {
-        const key = objectKey.segment(team, id, first)
-        const body = lines.map(({ line }) => `${line}\n`).join('')
-        const existing = await createdOrFound(key, body)
-        if (existing !== body)
-          throw new GatehouseError('journal_damaged', `segment ${first} of ${id} holds other entries`)
-      }
-    },
+    drain: createDrain(blobs),
 
     /** The segment that begins with `first`; null while it is not written. Following a session is calling this. */
     segment,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
@@ -10,6 +11,7 @@ import {
   completeRequestSchema,
   completeSchema,
   entriesRequestSchema,
+  entriesSchema,
   guidanceSchema,
   heartbeatRequestSchema,
   heartbeatSchema,
@@ -70,12 +72,7 @@ const routes = {
     heartbeatRequestSchema,
     heartbeatSchema,
   ),
-  entries: post(
-    'entries',
-    'Append events to the journal',
-    entriesRequestSchema,
-    z.object({ sequence: z.number().int() }),
-  ),
+  entries: post('entries', 'Append events to the journal', entriesRequestSchema, entriesSchema),
   uploads: post(
     'uploads',
     'Addresses to upload artifacts and bundles to',
@@ -176,8 +173,10 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
 
   app.openapi(routes.heartbeat, async (c) => {
     const who = worker(c.get('principal'))
-    const lease = { worker_id: who.worker_id, epoch: c.req.valid('json').epoch }
-    const item = await platform.sessions.update(idOf(who), (now) => renewLease(now, lease, platform.clock()))
+    const { epoch, receipt } = c.req.valid('json')
+    const item = await platform.sessions.update(idOf(who), (now) =>
+      renewLease(now, { worker_id: who.worker_id, epoch }, platform.clock(), receipt),
+    )
     if (item.runtime.task) await platform.machine.heartbeat(item.runtime.task.token)
     await renewSlot(platform, item.team, item.id)
     return c.json({ expires_at: item.runtime.lease.expires_at ?? '' }, 200)
@@ -185,12 +184,14 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
 
   app.openapi(routes.entries, async (c) => {
     const who = worker(c.get('principal'))
-    const { epoch, batch_id, facts } = c.req.valid('json')
+    const { epoch, batch_id: id, facts, receipt } = c.req.valid('json')
+    const batch = { id, facts, fresh: randomUUID(), receipt: receipt ?? null }
     const item = await platform.sessions.update(idOf(who), (now) =>
-      appendEvents(now, { worker_id: who.worker_id, epoch }, batch_id, facts),
+      appendEvents(now, { worker_id: who.worker_id, epoch }, batch),
     )
-    await carryOut(platform, item)
-    return c.json({ sequence: item.journal_head.sequence }, 200)
+    // The next call of a worker that takes receipts notes it.
+    await (receipt === undefined ? carryOut(platform, item) : platform.journals.drain(item))
+    return c.json({ sequence: item.journal_head.sequence, receipt: item.runtime.receipt?.id ?? null }, 200)
   })
 
   app.openapi(routes.uploads, async (c) => {

@@ -83,7 +83,7 @@ export const startWorkerApi = async () => {
       }
       case 'POST entries':
         state.events.push(...entriesRequestSchema.parse(body).facts)
-        return { body: { sequence: 1 } }
+        return { body: { sequence: 1, receipt: `receipt ${state.calls.length}` } }
       case 'POST uploads': {
         const { uploads } = uploadsRequestSchema.parse(body)
         return { body: { uploads: uploads.map((one) => ({ ...one, url: store(one.kind, one.name) })) } }

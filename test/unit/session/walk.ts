@@ -128,9 +128,12 @@ export const moves = {
     return next.kind === 'stop' ? next.change : null
   },
   append: (here: Here): Next =>
-    appendEvents(here.item, leaseOf(here), `batch-${here.dice % 3}`, [
-      { type: 'error', data: { message: 'something' } },
-    ]),
+    appendEvents(here.item, leaseOf(here), {
+      id: `batch-${here.dice % 3}`,
+      facts: [{ type: 'error', data: { message: 'something' } }],
+      fresh: `receipt-${here.dice}`,
+      receipt: here.dice % 2 === 0 ? null : (here.item.runtime.receipt?.id ?? null),
+    }),
   finish,
   /** A result for a command that nobody gave. */
   forge: (here: Here): Next =>
