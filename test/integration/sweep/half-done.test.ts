@@ -31,6 +31,22 @@ describe('what was decided and not done', () => {
     expect(await bench.repairs(id)).toEqual(['outbox'])
   })
 
+  it('is not told of where only a worker’s note was missing, and is where its batch was', async () => {
+    for (const isThere of [true, false]) {
+      const id = await bench.session('running', 'Code')
+      const item = await bench.platform.sessions.update(id, ({ journal_head }) => ({
+        actor: system,
+        facts: [{ type: 'error', data: { message: 'a batch' } }],
+        runtime: { receipt: { id: 'receipt', sequence: journal_head.sequence + 1 } },
+      }))
+      if (isThere) await bench.platform.journals.drain(item)
+      bench.pass(minute)
+      await bench.repair()
+      await bench.requireWhole(id)
+      expect(await bench.repairs(id)).toEqual(isThere ? [] : ['outbox'])
+    }
+  })
+
   it('is done for a decision whose answer the machine did not get', async () => {
     const id = await bench.session('contract_proposed', 'Confirm', { facts: [gateFact('contract')] })
     const token = await bench.pieces.tokenOf(id.id)
