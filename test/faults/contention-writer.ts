@@ -54,8 +54,8 @@ const append = async (numbers: readonly number[]): Promise<number> => {
 }
 
 let next = FROM
-/** Batches of every size up to twelve. */
-for (let size = 1; next < FROM + COUNT; size = (size % 12) + 1) {
+/** Batches of every size up to twenty-four. */
+for (let size = 1; next < FROM + COUNT; size = (size % 24) + 1) {
   const numbers = Array.from({ length: Math.min(size, FROM + COUNT - next) }, () => next++)
   const first = await append(numbers)
   // At once, and before anything else can happen: what is said stays said when the process is killed.
