@@ -31,24 +31,19 @@ export const createDrain = (blobs: Blobs) => {
     throw new GatehouseError('unavailable', `${key} is neither there nor can it be written`)
   }
 
-  /**
-   * The segments that are still to be created: those behind the last that is there, for none is there before the one in
-   * front of it. The writers in front are most likely at it this moment, so they are waited for, up to about half a
-   * second: if each did the work of all in front, all of them would be slow.
-   */
+  /** The segments behind the last that is there, which are all that are not: none is created before the one in front. */
   const missing = async (segments: Segment[]): Promise<Segment[]> => {
-    const inFront = segments.at(-2)
-    for (let looks = 0; inFront && looks < 4; looks++) {
-      if (await blobs.exists(inFront.key)) return segments.slice(-1)
-      await sleep((20 + Math.random() * 20) * 2 ** looks)
-    }
     for (let at = segments.length - 2; at >= 0; at--)
       if (await blobs.exists(segments[at]?.key ?? '')) return segments.slice(at + 1)
     return segments
   }
 
   return async (item: Pick<SessionItem, 'team' | 'id' | 'outbox'>): Promise<void> => {
-    for (const segment of await missing(segmentsOf(item)))
+    const segments = segmentsOf(item)
+    const inFront = segments.at(-2)
+    // Its writer is most likely at it this moment; if each did the work of all in front, all of them would be slow.
+    if (inFront && !(await blobs.exists(inFront.key))) await sleep(20 + Math.random() * 20)
+    for (const segment of await missing(segments))
       if ((await createdOrFound(segment)) !== segment.body)
         throw new GatehouseError('journal_damaged', `${segment.key} holds other entries`)
   }

@@ -40,6 +40,8 @@ let pieces: Pieces
 const home = temporaryFolder()
 const id = { team: 'team', id: newId('ses') }
 const running = new Set<{ kill: () => void }>()
+/** Set when no writer is to be started any more. */
+const end = { isOver: false }
 
 beforeAll(async () => {
   pieces = await startPieces(home)
@@ -49,6 +51,7 @@ beforeAll(async () => {
   })
 })
 afterAll(async () => {
+  end.isOver = true
   for (const { kill } of running) kill()
   await pieces.close()
 })
@@ -123,7 +126,7 @@ test(`${writers} processes append ${appends} entries each to one journal, and on
   const acknowledged = new Map<string, Set<number>>()
   const looks: Promise<void>[] = []
   const current = new Map<string, { kill: () => void }>()
-  const state = { count: 0, killAt: nextKill(), kills: 0, over: false }
+  const state = { count: 0, killAt: nextKill(), kills: 0 }
 
   const heard = (name: string, n: number, sequence: number) => {
     acknowledged.get(name)?.add(n)
@@ -146,7 +149,7 @@ test(`${writers} processes append ${appends} entries each to one journal, and on
   const write = async (name: string) => {
     const done = new Set<number>()
     acknowledged.set(name, done)
-    for (let from = 0; done.size < appends; from += 10_000) {
+    for (let from = 0; done.size < appends && !end.isOver; from += 10_000) {
       const writer = startWriter(name, from, appends - done.size, (n, sequence) => heard(name, n, sequence))
       current.set(name, writer)
       const { killed, code, faults } = await writer.ended
@@ -157,11 +160,11 @@ test(`${writers} processes append ${appends} entries each to one journal, and on
     }
   }
 
-  const reading = followUntil(() => state.over)
+  const reading = followUntil(() => end.isOver)
   await Promise.all([
     reading,
     Promise.all(Array.from({ length: writers }, (_, index) => write(`w${index}`))).finally(() => {
-      state.over = true
+      end.isOver = true
     }),
   ])
   await Promise.all(looks)
