@@ -49,6 +49,15 @@ export const outboxLineSchema = z.strictObject({
 })
 export type OutboxLine = z.infer<typeof outboxLineSchema>
 
+/** Lines that were stored before segments were fixed were drained as one, from the first. */
+const outboxSchema = z
+  .array(outboxLineSchema.partial({ segment: true }))
+  .transform((lines) =>
+    lines.map(
+      (line): OutboxLine => ({ ...line, segment: line.segment ?? lines[0]?.sequence ?? line.sequence }),
+    ),
+  )
+
 /** The life of one worker; `stopped_at` is when its end was seen, not when it was asked for. */
 export const computeSchema = z.strictObject({
   id: z.string(),
@@ -105,7 +114,7 @@ export const sessionItemSchema = z.strictObject({
   journal_head: headSchema,
   /** The sequence of the agent's last record; null while it has none beyond the session's creation. */
   agent_sequence: z.number().int().nullable().default(null),
-  outbox: z.array(outboxLineSchema),
+  outbox: outboxSchema,
   runtime: runtimeSchema,
 })
 export type SessionItem = z.infer<typeof sessionItemSchema>
