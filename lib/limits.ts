@@ -78,6 +78,8 @@ export const limits = {
 
   journalEntry: 64 * 1024,
   journalBatch: { entries: 200, bytes: 128 * 1024 },
+  /** A fold never has to go on from further back than about this many entries. */
+  snapshotEvery: 500,
   approvalPatch: 512 * 1024,
   reviewedPaths: 2000,
   stateOutput: 2048,

@@ -14,9 +14,11 @@ import { controlRoutes } from './routes/controls.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { historyRoutes } from './routes/history.ts'
 import { journalRoutes } from './routes/journal.ts'
+import { journalLineRoutes } from './routes/journal-lines.ts'
 import { reviewRoutes } from './routes/review.ts'
 import { serviceRoutes } from './routes/service.ts'
 import { sessionRoutes } from './routes/sessions.ts'
+import { snapshotRoutes } from './routes/snapshot.ts'
 import { workerRoutes } from './routes/worker.ts'
 
 /** Where the API writes what went wrong on our side; one line a fault, with the request's id. */
@@ -70,6 +72,8 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   controlRoutes(app, platform)
   reviewRoutes(app, platform)
   journalRoutes(app, platform)
+  journalLineRoutes(app, platform)
+  snapshotRoutes(app, platform)
   historyRoutes(app, platform)
   workerRoutes(app, platform)
 

@@ -1,5 +1,6 @@
 import type { Document } from '../session/document.ts'
 import { agentRecordOf } from './agent/from-entry.ts'
+import { isAgentFactType } from './agent/records.ts'
 import { apply, skip } from './agent/reducer.ts'
 import { AgentReplayError } from './agent/replay-error.ts'
 import type { AgentState } from './agent/state.ts'
@@ -15,17 +16,22 @@ export type JournalState = {
   readonly agent_sequence: number | null
 }
 
+/** Folds the next entry, whose data has to be in place, into the agent's state. Throws as `foldState` does. */
+export const foldAgent = (agent: AgentState | null, entry: Entry): AgentState => {
+  const record = agentRecordOf(entry)
+  return record ? apply(agent, record) : skip(agent, entry)
+}
+
 /**
  * Folds the next entry, whose data has to be in place. Pure; the state given stays what it was. Throws ReplayError or
  * AgentReplayError for an entry that can't stand here.
  */
 export const foldState = (state: JournalState | null, entry: Entry): JournalState => {
   const document = foldEntry(state?.document ?? null, entry)
-  const record = agentRecordOf(entry)
-  const agent = record ? apply(state?.agent ?? null, record) : skip(state?.agent ?? null, entry)
+  const agent = foldAgent(state?.agent ?? null, entry)
   if (!document)
     throw new ReplayError('invalid_creation', entry.sequence, 'a journal starts with session_created')
-  const isOfAgent = record !== null && record.type !== 'session_created'
+  const isOfAgent = entry.kind === 'record' && isAgentFactType(entry.type)
   return {
     head: { sequence: entry.sequence, hash: entry.hash },
     document,

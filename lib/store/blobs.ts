@@ -3,6 +3,7 @@ import {
   DeleteObjectsCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  ListObjectsV2Command,
   NoSuchKey,
   NotFound,
   PutObjectCommand,
@@ -125,6 +126,14 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
   /** Keys of the objects below a prefix, one listing at a time. */
   async *list(prefix: string): AsyncGenerator<string> {
     for await (const keys of listed(s3, bucket, prefix)) yield* keys
+  },
+
+  /** Keys below a prefix that sort behind `after`, which need not be there: the first ones, as one listing has them. */
+  listAfter: async (prefix: string, after: string): Promise<string[]> => {
+    const { Contents = [] } = await s3.send(
+      new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, StartAfter: after, MaxKeys: keysPerCall }),
+    )
+    return Contents.flatMap(({ Key }) => (Key === undefined ? [] : [Key]))
   },
 
   /**

@@ -16,7 +16,7 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
   const { outbox, runtime } = item
   if (outbox.length === 0 && runtime.answers.length === 0 && !runtime.start_pending) return item
 
-  await Promise.all([journals.drain(item), outbox.length > 0 ? platform.states.save(item) : null])
+  await Promise.all([journals.drain(item), platform.states.save(item)])
   const started = runtime.start_pending
     ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })
     : null

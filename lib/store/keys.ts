@@ -36,8 +36,12 @@ export const objectKey = {
   journalPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/journal/`,
   segment: (team: string, id: string, firstSequence: number) =>
     `teams/${team}/sessions/${id}/journal/${pad(firstSequence)}.jsonl`,
-  snapshot: (team: string, id: string, version: number) =>
-    `teams/${team}/sessions/${id}/snapshots/${pad(version)}.json`,
+  snapshotPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/snapshots/`,
+  snapshot: (team: string, id: string, sequence: number) =>
+    `teams/${team}/sessions/${id}/snapshots/${pad(sequence)}.json`,
+  agentSnapshotPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/agent-snapshots/`,
+  agentSnapshot: (team: string, id: string, sequence: number) =>
+    `teams/${team}/sessions/${id}/agent-snapshots/${pad(sequence)}.json`,
   bundle: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/bundles/${name}`,
   artifact: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/artifacts/${name}`,
 } as const

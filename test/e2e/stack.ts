@@ -2,8 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from 'vitest'
+import { localTeam } from '../../infra/local/admin-token.ts'
 import { type Stack, type StackOptions, startStack } from '../../infra/local/stack.ts'
 import { makeRepository } from '../repositories.ts'
+import { requireAllPrefixes } from '../support/prefixes.ts'
 import { type Client, createClient, type Start } from './client.ts'
 
 /** One embedded stack for the tests of a file; `api` is there once the first test runs. */
@@ -22,7 +24,11 @@ export const useStack = (options: Partial<StackOptions> = {}) => {
     used.api = createClient(used.stack.url, used.stack.adminToken)
   })
   afterAll(async () => {
-    await used.stack?.close()
+    try {
+      if (used.stack) await requireAllPrefixes(used.stack.platform, localTeam)
+    } finally {
+      await used.stack?.close()
+    }
     if (used.home) await rm(used.home, { recursive: true, force: true })
   })
   const need = <T>(value: T | undefined): T => {

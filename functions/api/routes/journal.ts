@@ -50,14 +50,6 @@ const events = createRoute({
   },
 })
 
-const journal = createRoute({
-  method: 'get',
-  path: '/v1/sessions/{id}/journal',
-  summary: 'The whole journal, one entry a line',
-  request: { params: sessionParams, query: z.strictObject({ branch: z.literal('main').optional() }) },
-  responses: { 200: { description: 'The journal as application/x-ndjson' }, ...problems },
-})
-
 const verify = createRoute({
   method: 'get',
   path: '/v1/sessions/{id}/journal/verify',
@@ -98,10 +90,6 @@ const requireWithin = (item: SessionItem, from: number): void => {
   }
 }
 
-async function* texts({ journals }: Platform, item: SessionItem): AsyncGenerator<string> {
-  for await (const lines of journals.segments(item)) yield lines.map((line) => `${line}\n`).join('')
-}
-
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
     drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
@@ -123,12 +111,6 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
       { data: entries.filter(matching), next_after: last, more: last < item.journal_head.sequence },
       200,
     )
-  })
-
-  app.openapi(journal, async (c) => {
-    const item = await load(c, c.req.valid('param').id)
-    const bytes = ReadableStream.from(texts(platform, item)).pipeThrough(new TextEncoderStream())
-    return c.body(bytes, 200, { 'content-type': 'application/x-ndjson' })
   })
 
   app.openapi(verify, async (c) => {

@@ -113,6 +113,13 @@ export const apply = (state: AgentState | null, record: AgentRecord): AgentState
   return { ...state, tail_sequence: sequence, tail_record_id: id, store }
 }
 
+/** The state as of a later sequence, up to which there is no further record of the agent. */
+export const passOver = (state: AgentState, sequence: number): AgentState => {
+  const store = writableBy(state)
+  store.end = sequence
+  return { ...state, tail_sequence: sequence, store }
+}
+
 /**
  * Passes over an entry of the same journal that is no record of the agent: it takes a sequence and changes nothing else.
  * Throws AgentReplayError where it is out of place.
@@ -123,9 +130,7 @@ export const skip = (
 ): AgentState => {
   if (state === null) return refuse({ kind: 'InvalidCreation' })
   requireNext(state, entry)
-  const store = writableBy(state)
-  store.end = entry.sequence
-  return { ...state, tail_sequence: entry.sequence, store }
+  return passOver(state, entry.sequence)
 }
 
 /** The state that a whole log comes to. Throws AgentReplayError at the first record that can't follow. */

@@ -1,7 +1,7 @@
 import { ListExecutionsCommand } from '@aws-sdk/client-sfn'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
-import { canonical } from '../../../lib/journal/entry.ts'
+import { fromSnapshotText, snapshotSchema } from '../../../lib/journal/snapshot.ts'
 import { verifyJournal } from '../../../lib/journal/verify.ts'
 import { cancel } from '../../../lib/session/controls.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
@@ -9,6 +9,7 @@ import { carryOut, drained, transition } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import { temporaryFolder } from '../../repositories.ts'
 import { Crash, crashAt, type Pieces, startPieces } from '../../support/pieces.ts'
+import { requirePrefixes } from '../../support/prefixes.ts'
 import { ada, creationChange, system } from '../../support/sessions.ts'
 
 let pieces: Pieces
@@ -64,8 +65,9 @@ const requireDone = async (id: Id) => {
   const types = (await pieces.platform.machine.history(arn)).map(({ type }) => type)
   expect(types.filter((type) => type === 'TaskSucceeded')).toHaveLength(1)
   expect(pieces.startsOf(id.id)).toBe(1)
-  const snapshot = await pieces.platform.blobs.get(objectKey.snapshot(id.team, id.id, item.version))
-  expect(snapshot).toBe(canonical(item.document))
+  await requirePrefixes(pieces.platform, item)
+  const kept = await pieces.platform.blobs.get(objectKey.snapshot(id.team, id.id, item.journal_head.sequence))
+  expect(fromSnapshotText(snapshotSchema, kept ?? '')).toMatchObject({ document: item.document })
 }
 
 describe('what a write decided is carried out', () => {
