@@ -50,7 +50,17 @@ describe('every answer', () => {
 
   it('to an id that nobody has is 404', async () => {
     const id = newId('ses')
-    for (const path of ['', '/events', '/journal', '/journal/verify', '/review', '/diff', '/history'])
+    for (const path of [
+      '',
+      '/events',
+      '/journal',
+      '/journal/verify',
+      '/snapshot',
+      '/transcript',
+      '/review',
+      '/diff',
+      '/history',
+    ])
       requireProblem(await stack.call(`/v1/sessions/${id}${path}`), 'not_found')
     requireProblem(await stack.post(`/v1/sessions/${id}/cancel`, {}), 'not_found')
     requireProblem(
@@ -91,7 +101,13 @@ describe('the service', () => {
     )
     expect(routes.toSorted()).toEqual(
       [
-        ...['GET /healthz', 'GET /v1/sessions', 'POST /v1/sessions', 'GET /v1/sessions/{id}'],
+        ...[
+          'GET /healthz',
+          'GET /schemas/journal.json',
+          'GET /v1/sessions',
+          'POST /v1/sessions',
+          'GET /v1/sessions/{id}',
+        ],
         ...[
           'contract/confirm',
           'contract/revise',
@@ -105,9 +121,17 @@ describe('the service', () => {
           'continue',
           'cancel',
         ].map((path) => `POST /v1/sessions/{id}/${path}`),
-        ...['review', 'diff', 'events', 'journal', 'journal/verify', 'history', 'artifacts/{name}'].map(
-          (path) => `GET /v1/sessions/{id}/${path}`,
-        ),
+        ...[
+          'review',
+          'diff',
+          'events',
+          'journal',
+          'journal/verify',
+          'history',
+          'artifacts/{name}',
+          'snapshot',
+          'transcript',
+        ].map((path) => `GET /v1/sessions/{id}/${path}`),
         ...['lease', 'heartbeat', 'entries', 'uploads', 'complete', 'question', 'retain'].map(
           (path) => `POST /worker/v1/${path}`,
         ),

@@ -72,6 +72,8 @@ describe('who may call', () => {
       '/events',
       '/journal',
       '/journal/verify',
+      '/snapshot',
+      '/transcript',
       '/history',
       '/artifacts/a',
     ])
