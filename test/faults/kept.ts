@@ -13,13 +13,17 @@ import { connect, serviceSettingsSchema } from '../../lib/store/clients.ts'
 import { createJournals } from '../../lib/store/journals.ts'
 import { itemKey } from '../../lib/store/keys.ts'
 import { createMachine } from '../../lib/store/machine.ts'
+import { createPayloads } from '../../lib/store/payloads.ts'
 import { createSessions } from '../../lib/store/sessions.ts'
+import { createStates } from '../../lib/store/states.ts'
 
 /** What a running stack keeps, read past it with clients of our own. */
 export const openKept = (home: string) => {
   const settings = serviceSettingsSchema.parse(JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')))
   const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
-  const journals = createJournals(clients.s3, settings.bucket, createBlobs(clients.s3, settings.bucket))
+  const blobs = createBlobs(clients.s3, settings.bucket)
+  const journals = createJournals(clients.s3, settings.bucket, blobs)
+  const payloads = createPayloads(blobs)
   const sessions = createSessions(clients.dynamo, settings.table, Date.now, journals)
   const key = (name: string) => ({
     TableName: settings.table,
@@ -27,6 +31,7 @@ export const openKept = (home: string) => {
   })
   return {
     clients,
+    parts: { blobs, journals, payloads, sessions, states: createStates(blobs, journals, payloads) },
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     item: (id: string): Promise<SessionItem> => sessions.require({ team: localTeam, id }),
     slots: async (): Promise<string[]> => {

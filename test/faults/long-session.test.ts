@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sessionSchema } from '../../functions/api/schemas.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import { makeRepository, temporaryFolder } from '../repositories.ts'
+import { requirePrefixes } from '../support/prefixes.ts'
 import { startScriptedStack } from '../support/scripted-stack.ts'
 import { aCheckpoint, aContract, aResult, sha } from '../support/sessions.ts'
 
@@ -88,4 +89,5 @@ test(`a session of ${iterations} iterations stays far below the limits of its st
   expect(largest).toBeLessThan(2048)
   const verified = await stack.call(`/v1/sessions/${id}/journal/verify`)
   expect(verified.body).toMatchObject({ ok: true })
+  await requirePrefixes(stack.platform, await stack.platform.sessions.require({ team: 'team', id }))
 }, 180_000)

@@ -3,6 +3,7 @@ import type { Entry } from '../../lib/journal/entry.ts'
 import { isTerminal } from '../../lib/session/states.ts'
 import type { Client, SessionView } from '../e2e/client.ts'
 import type { TestRepository } from '../repositories.ts'
+import { requirePrefixes } from '../support/prefixes.ts'
 import { type Kept, processesOf } from './kept.ts'
 
 /** Sees a session to its end as a person would who approves whatever waits for an approval. */
@@ -44,6 +45,7 @@ export const requireWhole = async (
   const { document, runtime } = item
   expect({ state: document.state, error: document.error }).toEqual({ state: 'merged', error: null })
   expect(await api.verify(id)).toMatchObject({ ok: true })
+  await requirePrefixes(kept.parts, item)
   const entries = await api.journal(id)
   expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, at) => at))
 

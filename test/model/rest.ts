@@ -1,6 +1,7 @@
 import { computeStopped } from '../../functions/compute/stopped.ts'
 import { fromLines } from '../../lib/journal/entry.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
+import { requirePrefixes } from '../support/prefixes.ts'
 import { type Decision, fittingDecision } from './decisions.ts'
 import { hasEnded } from './reference.ts'
 import { team } from './services.ts'
@@ -127,10 +128,16 @@ const requireFaults = async ({ reference, driver }: World, { id, runtime }: Sess
     reference.violate(`${id} counts ${faults.length} faults, the machine met ${recoveries}`)
 }
 
-const requireProof = async (world: World, id: string): Promise<void> => {
+const requireProof = async (world: World, item: SessionItem): Promise<void> => {
+  const { id } = item
   const answer = await world.ask('ada', `/v1/sessions/${id}/journal/verify`, undefined)
   if (answer?.body.ok !== true)
     world.reference.violate(`the journal of ${id} does not verify: ${JSON.stringify(answer?.body)}`)
+  try {
+    await requirePrefixes(world.platform, item)
+  } catch (error) {
+    world.reference.violate(`a prefix of the journal of ${id} does not fold the same: ${error}`)
+  }
 }
 
 const actionsOf: Record<string, readonly string[]> = {
@@ -164,7 +171,7 @@ export const requireQuiet = async (world: World, proven: boolean): Promise<void>
     const { id, document, runtime } = item
     requireJournal(world, id)
     await requireFaults(world, item)
-    if (proven) await requireProof(world, id)
+    if (proven) await requireProof(world, item)
     if (hasEnded(document) && !document.execution_stopped)
       reference.violate(`${id} never says that it stopped`)
     if (runtime.compute && runtime.compute.status !== 'stopped')

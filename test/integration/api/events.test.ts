@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Entry } from '../../../lib/journal/entry.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
 import { transition } from '../../../lib/store/effects.ts'
+import { requireAllPrefixes } from '../../support/prefixes.ts'
 import { system } from '../../support/sessions.ts'
 import { startTestStack, type TestStack } from '../../support/stack.ts'
 
@@ -13,7 +14,13 @@ beforeAll(async () => {
   stack = await startTestStack({ concurrency: 1 })
   await stack.platform.admission.acquire('local', 'ses_nobody', 1)
 }, 60_000)
-afterAll(() => stack.close())
+afterAll(async () => {
+  try {
+    await requireAllPrefixes(stack.platform, 'local')
+  } finally {
+    await stack.close()
+  }
+})
 
 const create = async (): Promise<string> =>
   z.object({ id: z.string() }).parse((await stack.call('/v1/sessions', { body: stack.start() })).json).id
