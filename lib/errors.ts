@@ -5,6 +5,11 @@ export type Remedy = 'permanent' | 'conflict' | 'transient' | 'infrastructure'
 export const errorCodes = {
   invalid_json: { status: 400, title: 'The body is not JSON', remedy: 'permanent' },
   invalid_request: { status: 422, title: 'The request does not validate', remedy: 'permanent' },
+  invalid_cursor: {
+    status: 422,
+    title: 'There is nothing to go on from at this cursor',
+    remedy: 'permanent',
+  },
   invalid_contract: { status: 422, title: 'The contract is not valid', remedy: 'permanent' },
   repository_refused: { status: 422, title: 'This repository address is not accepted', remedy: 'permanent' },
   engine_unavailable: { status: 422, title: 'This engine is not available', remedy: 'permanent' },

@@ -120,5 +120,11 @@ export const limits = {
   idempotencyTtlMs: 24 * 3600_000,
   idempotencyLeaseMs: 60_000,
   presignSecs: 900,
+  /** The longest silence of a stream. */
   ssePingMs: 15_000,
+  /**
+   * Pauses between two looks for a journal's next segment, from the first to the longest; and after how long without
+   * one the session itself is looked at.
+   */
+  tail: { firstMs: 100, mostMs: 1_000, lookMs: 5_000 },
 } as const

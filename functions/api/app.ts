@@ -71,7 +71,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   decisionRoutes(app, platform)
   controlRoutes(app, platform)
   reviewRoutes(app, platform)
-  journalRoutes(app, platform)
+  journalRoutes(app, platform, options.log)
   journalLineRoutes(app, platform)
   snapshotRoutes(app, platform)
   historyRoutes(app, platform)

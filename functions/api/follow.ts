@@ -1,60 +1,81 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { SSEStreamingApi } from 'hono/streaming'
+import { type GatehouseError, isError } from '../../lib/errors.ts'
 import type { Entry } from '../../lib/journal/entry.ts'
 import { limits } from '../../lib/limits.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { isTerminal, stateSchema } from '../../lib/session/states.ts'
 import type { Platform } from '../../lib/store/platform.ts'
-
-const waits = { first: 100, most: 1000 } as const
+import { isOver, type Next, type Tail } from '../../lib/store/tail.ts'
 
 /** Whether this entry is the one after which a session's story is told. */
-const isLast = (entry: Entry): boolean =>
-  entry.type === 'state_changed' && isTerminal(stateSchema.parse(entry.data.to))
+const isLast = ({ type, data }: Entry): boolean => {
+  if (type !== 'state_changed') return false
+  const { data: state } = stateSchema.safeParse(data.to)
+  return state !== undefined && isTerminal(state)
+}
+
+/** The entries up to the last one of the story, with it; and whether it is among them. */
+const upToLast = (entries: readonly Entry[]): { entries: readonly Entry[]; ended: boolean } => {
+  const at = entries.findIndex(isLast)
+  return at < 0 ? { entries, ended: false } : { entries: entries.slice(0, at + 1), ended: true }
+}
+
+const event = (entry: Entry): string =>
+  `id: ${entry.sequence}\nevent: ${entry.type.replaceAll(/[\r\n]/g, ' ')}\ndata: ${JSON.stringify(entry)}\n\n`
+
+/** Has no id: only what is in the journal can be resumed from. */
+const resync = ({ code, message }: GatehouseError): string =>
+  `event: resync\ndata: ${JSON.stringify({ code, message })}\n\n`
+
+type Following = {
+  /** The sequence of the last entry that the reader has. */
+  from: number
+  wanted: (entry: Entry) => boolean
+  /** Aborted when the reader is gone. */
+  signal: AbortSignal
+}
+
+async function* told(
+  { platform, tail }: { platform: Platform; tail: Tail },
+  item: SessionItem,
+  { from, wanted, signal }: Following,
+): AsyncGenerator<string> {
+  let last = from
+  // A cursor may lie inside a segment; from its end on, the next segment's name is the next sequence.
+  let next: Next | null = { item, entries: (await platform.journals.rest(item, from + 1)) ?? [] }
+  let session = item
+  let spokeAt = platform.clock()
+  while (!signal.aborted) {
+    const { entries, ended } = upToLast(next?.entries ?? [])
+    session = next?.item ?? session
+    last = entries.at(-1)?.sequence ?? last
+    const text = entries.filter(wanted).map(event).join('')
+    const isSilent = platform.clock() - spokeAt >= limits.ssePingMs
+    if (text !== '' || isSilent) {
+      yield text || ': nothing new\n\n'
+      spokeAt = platform.clock()
+    }
+    if (ended || isOver(session, last)) return
+    const ms = Math.max(0, spokeAt + limits.ssePingMs - platform.clock())
+    next = await tail.next(session, last + 1, { signal, ms })
+  }
+}
 
 /**
- * Sends a session's entries after `from` as they come, until the terminal one. The next segment's name is known from
- * the last sequence seen, so there is nothing to subscribe to and nothing to lose between replay and live: following
- * is a read that finds nothing yet. A slow reader holds back its own reads and nobody else.
+ * The text of a session's event stream: the entries after `from` as they come, a segment at a time, until the terminal
+ * one. Replay and live are the same read, of the segment that begins with the next sequence, so there is no seam between
+ * them; and nothing is read before the reader has taken what was read before. A session or a journal that can't be told
+ * any more ends it with a `resync`; what may be better at the next try is thrown.
  */
-export const follow = async (
-  platform: Platform,
+export async function* follow(
+  parts: { platform: Platform; tail: Tail },
   item: SessionItem,
-  from: number,
-  wanted: (entry: Entry) => boolean,
-  sse: SSEStreamingApi,
-): Promise<void> => {
-  const ended = isTerminal(item.document.state)
-  let last = from
-  let wait: number = waits.first
-  let quietSince = platform.clock()
-  await sse.write(': following\n\n')
-  // A cursor may lie inside a segment; from its end on, the next segment's name is the next sequence.
-  let entries = await platform.journals.after(item, last, limits.eventsPageSize.max)
-  while (!sse.aborted && !sse.closed) {
-    for (const entry of entries) {
-      last = entry.sequence
-      if (wanted(entry))
-        await sse.writeSSE({ id: String(entry.sequence), event: entry.type, data: JSON.stringify(entry) })
-      if (isLast(entry)) return
-    }
-    if (entries.length > 0) {
-      wait = waits.first
-      quietSince = platform.clock()
-    } else {
-      // Resumed behind the terminal entry: there is nothing more to tell.
-      if (ended) return
-      if (platform.clock() - quietSince >= limits.ssePingMs) {
-        await sse.write(': nothing new\n\n')
-        quietSince = platform.clock()
-      }
-      await sleep(wait)
-      wait = Math.min(wait * 1.5, waits.most)
-    }
-    // A full page may end inside a segment.
-    entries =
-      entries.length === limits.eventsPageSize.max
-        ? await platform.journals.after(item, last, limits.eventsPageSize.max)
-        : ((await platform.journals.segment(item, last + 1)) ?? [])
+  following: Following,
+): AsyncGenerator<string> {
+  yield ': following\n\n'
+  try {
+    yield* told(parts, item, following)
+  } catch (error) {
+    if (!isError(error, 'not_found', 'journal_damaged')) throw error
+    yield resync(error)
   }
 }

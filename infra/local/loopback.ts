@@ -17,14 +17,16 @@ export async function listenOnLoopback(server: Server, port = 0): Promise<string
 }
 
 /**
- * Stops listening, lets requests in hand finish (two seconds at most) and ends every connection. Resolves when the
- * server is gone; a second call does nothing.
+ * Stops listening, lets requests in hand finish (two seconds at most) and ends every connection. An event stream has no
+ * end to wait for and its reader resumes it, so it is cut off. Resolves when the server is gone; a second call does
+ * nothing.
  */
 export async function stopServer(server: Server): Promise<void> {
   if (!server.listening) return
   const closed = new Promise<void>((resolve, reject) => {
     server.close((error) => (error ? reject(error) : resolve()))
   })
+  for (const response of inHand.get(server) ?? []) if (isEventStream(response)) response.destroy()
   endWhenIdle(server)
   const impatience = setTimeout(() => server.closeAllConnections(), 2_000)
   await closed
@@ -32,6 +34,11 @@ export async function stopServer(server: Server): Promise<void> {
 }
 
 const inHand = new WeakMap<Server, Set<ServerResponse>>()
+
+/** By what was asked for: headers that were written at once are not kept. */
+function isEventStream({ req, headersSent }: ServerResponse): boolean {
+  return headersSent && /\btext\/event-stream\b/.test(req.headers.accept ?? '')
+}
 
 function endWhenIdle(server: Server): void {
   if (!server.listening && !inHand.get(server)?.size) server.closeAllConnections()

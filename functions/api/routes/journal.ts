@@ -1,31 +1,43 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
-import { streamSSE } from 'hono/streaming'
-import { GatehouseError } from '../../../lib/errors.ts'
 import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
-import { isTerminal } from '../../../lib/session/states.ts'
 import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { proveJournal } from '../../../lib/store/proof.ts'
+import { createTail, isOver } from '../../../lib/store/tail.ts'
+import type { Log } from '../app.ts'
 import { person } from '../auth.ts'
+import { cursorOf, cursorPattern, readCursor } from '../cursor.ts'
 import type { Env } from '../env.ts'
 import { follow } from '../follow.ts'
 import { answers, problems } from '../openapi.ts'
 import { sessionParams } from '../schemas.ts'
-
-const after = z.coerce.number().int().min(-1)
+import { streamOf } from '../stream.ts'
 
 const events = createRoute({
   method: 'get',
   path: '/v1/sessions/{id}/events',
   summary: 'Journal entries after a sequence, as a page or followed live',
   description:
-    'With `Accept: text/event-stream` the answer follows the session until it ends; `Last-Event-ID` or `after` resumes.',
+    'With `Accept: text/event-stream` the answer follows the session: `id` is an entry’s sequence, `event` its type, ' +
+    '`data` the entry. `Last-Event-ID`, which wins, or `after` resumes behind an entry. The stream ends after the ' +
+    'entry that brought the session to a terminal state. An event `resync`, which has no id, says by `code` and ' +
+    '`message` why the stream can’t go on; one that ends otherwise is resumed by its last id.',
   request: {
     params: sessionParams,
     query: z.strictObject({
-      after: after.default(-1),
+      after: z
+        .string()
+        .optional()
+        .openapi({
+          description:
+            'The sequence of the last entry that the client has, -1 for none; or `<session id>:<sequence>`, which is ' +
+            'refused for any other session',
+          pattern: cursorPattern.source,
+          default: '-1',
+          example: '41',
+        }),
       limit: z.coerce
         .number()
         .int()
@@ -37,10 +49,15 @@ const events = createRoute({
   },
   responses: {
     200: {
-      description: 'A page; `next_after` goes into the next call’s `after`',
+      description: 'A page; `next_after` or `next_cursor` goes into the next call’s `after`',
       content: {
         'application/json': {
-          schema: z.object({ data: z.array(entrySchema), next_after: z.number().int(), more: z.boolean() }),
+          schema: z.object({
+            data: z.array(entrySchema),
+            next_after: z.number().int(),
+            next_cursor: z.string(),
+            more: z.boolean(),
+          }),
         },
         'text/event-stream': { schema: z.string() },
       },
@@ -74,43 +91,45 @@ const wanted = (types: string | undefined) => {
   return (entry: Entry) => names === null || names.has(entry.type)
 }
 
-/** The cursor that a client resumes from; the header of a reconnecting stream wins over the query. */
-const cursor = (header: string | undefined, query: number): number => {
-  if (header === undefined || header === '') return query
-  const parsed = after.safeParse(header)
-  if (!parsed.success)
-    throw new GatehouseError('invalid_request', 'Last-Event-ID has to be the sequence of an entry')
-  return parsed.data
+const isStreamAsked = (accept: string | undefined): boolean => /\btext\/event-stream\b/.test(accept ?? '')
+
+/** At most `limit` entries behind `from`, none beyond the head, so that `more` is true of one moment. */
+const page = async ({ journals }: Platform, item: SessionItem, from: number, limit: number) => {
+  const head = item.journal_head.sequence
+  const count = Math.min(limit, head - from)
+  const data = count > 0 ? await journals.after(item, from, count) : []
+  const last = data.at(-1)?.sequence ?? from
+  return { data, next_after: last, next_cursor: cursorOf(item, last), more: last < head }
 }
 
-const requireWithin = (item: SessionItem, from: number): void => {
-  if (from > item.journal_head.sequence) {
-    const message = `the journal of ${item.id} ends at ${item.journal_head.sequence}; ${from} lies beyond it`
-    throw new GatehouseError('invalid_request', message, { errors: [{ path: 'after', message }] })
-  }
-}
-
-export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
+export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Log): void => {
+  const tail = createTail(platform)
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
     drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
 
   app.openapi(events, async (c) => {
-    const query = c.req.valid('query')
+    const { after, types, limit } = c.req.valid('query')
     const item = await load(c, c.req.valid('param').id)
-    const from = cursor(c.req.header('last-event-id'), query.after)
-    requireWithin(item, from)
-    const matching = wanted(query.types)
-    if (/\btext\/event-stream\b/.test(c.req.header('accept') ?? '')) {
-      // The one answer at which an event source does not connect again.
-      if (isTerminal(item.document.state) && from >= item.journal_head.sequence) return c.body(null, 204)
-      return streamSSE(c, (sse) => follow(platform, item, from, matching, sse))
+    const from = readCursor(item, { header: c.req.header('last-event-id'), query: after })
+    const matching = wanted(types)
+    if (!isStreamAsked(c.req.header('accept'))) {
+      const { data, ...rest } = await page(platform, item, from, limit)
+      return c.json({ data: data.filter(matching), ...rest }, 200)
     }
-    const entries = await platform.journals.after(item, from, query.limit)
-    const last = entries.at(-1)?.sequence ?? from
-    return c.json(
-      { data: entries.filter(matching), next_after: last, more: last < item.journal_head.sequence },
-      200,
+    // The one answer at which an event source does not connect again.
+    if (isOver(item, from)) return c.body(null, 204)
+    const onFault = (error: unknown) =>
+      log({
+        level: 'error',
+        message: `the stream of ${item.id} broke off`,
+        request_id: c.get('requestId'),
+        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      })
+    const body = streamOf(
+      (signal) => follow({ platform, tail }, item, { from, wanted: matching, signal }),
+      onFault,
     )
+    return c.newResponse(body, 200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
   })
 
   app.openapi(verify, async (c) => {
