@@ -26,6 +26,8 @@ const event = (entry: Entry): string =>
 const resync = ({ code, message }: GatehouseError): string =>
   `event: resync\ndata: ${JSON.stringify({ code, message })}\n\n`
 
+type Parts = Pick<Platform, 'clock'> & { tail: Tail }
+
 type Following = {
   /** The sequence of the last entry that the reader has. */
   from: number
@@ -35,42 +37,38 @@ type Following = {
 }
 
 async function* told(
-  { platform, tail }: { platform: Platform; tail: Tail },
+  { clock, tail }: Parts,
   item: SessionItem,
   { from, wanted, signal }: Following,
 ): AsyncGenerator<string> {
   let last = from
-  // A cursor may lie inside a segment; from its end on, the next segment's name is the next sequence.
-  let next: Next | null = { item, entries: (await platform.journals.rest(item, from + 1)) ?? [] }
+  let next: Next | null = await tail.from(item, from + 1)
   let session = item
-  let spokeAt = platform.clock()
+  let spokeAt = clock()
   while (!signal.aborted) {
     const { entries, ended } = upToLast(next?.entries ?? [])
     session = next?.item ?? session
     last = entries.at(-1)?.sequence ?? last
     const text = entries.filter(wanted).map(event).join('')
-    const isSilent = platform.clock() - spokeAt >= limits.ssePingMs
+    const isSilent = clock() - spokeAt >= limits.ssePingMs
     if (text !== '' || isSilent) {
       yield text || ': nothing new\n\n'
-      spokeAt = platform.clock()
+      spokeAt = clock()
     }
     if (ended || isOver(session, last)) return
-    const ms = Math.max(0, spokeAt + limits.ssePingMs - platform.clock())
-    next = await tail.next(session, last + 1, { signal, ms })
+    const ms = Math.max(0, spokeAt + limits.ssePingMs - clock())
+    const isBehind = entries.length > 0 && last < session.journal_head.sequence
+    next = await (isBehind ? tail.from(session, last + 1) : tail.next(session, last + 1, { signal, ms }))
   }
 }
 
 /**
- * The text of a session's event stream: the entries after `from` as they come, a segment at a time, until the terminal
- * one. Replay and live are the same read, of the segment that begins with the next sequence, so there is no seam between
- * them; and nothing is read before the reader has taken what was read before. A session or a journal that can't be told
- * any more ends it with a `resync`; what may be better at the next try is thrown.
+ * The text of a session's event stream: the entries after `from` until the terminal one, up to the head that is known by
+ * pages and from there a segment at a time as they come. Both go on from the last sequence that was told, so there is no
+ * seam between them; and nothing is read before the reader has taken what was read before. A session or a journal that
+ * can't be told any more ends it with a `resync`; what may be better at the next try is thrown.
  */
-export async function* follow(
-  parts: { platform: Platform; tail: Tail },
-  item: SessionItem,
-  following: Following,
-): AsyncGenerator<string> {
+export async function* follow(parts: Parts, item: SessionItem, following: Following): AsyncGenerator<string> {
   yield ': following\n\n'
   try {
     yield* told(parts, item, following)

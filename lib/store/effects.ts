@@ -56,11 +56,14 @@ export const transition = async (
 ): Promise<SessionItem> => carryOut(platform, await platform.sessions.update(id, decide))
 
 /**
- * The session with nothing left in its outbox: a reader of the journal never finds less than the item's head. While
- * others write, each look finds a new item, so it looks a bounded number of times and then waits for no one.
+ * The session with everything up to its head in the journal. Copies the outbox there and leaves the item as it is: to
+ * note it is the writer's part, and however many read, they never stand in a writer's way. Throws `not_found`.
  */
-export const drained = async (platform: Platform, id: Id): Promise<SessionItem> => {
-  let item = await platform.sessions.require(id)
-  for (let looks = 0; item.outbox.length > 0 && looks < 20; looks++) item = await carryOut(platform, item)
+export const drained = async (
+  { sessions, journals }: Pick<Platform, 'sessions' | 'journals'>,
+  id: Id,
+): Promise<SessionItem> => {
+  const item = await sessions.require(id)
+  await journals.drain(item)
   return item
 }

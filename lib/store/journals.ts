@@ -57,19 +57,6 @@ export const createJournals = (s3: S3Client, bucket: string, blobs: Blobs) => {
     /** The segment that begins with `first`; null while it is not written. Following a session is calling this. */
     segment,
 
-    /**
-     * The entries from `first` on of the segment that holds it, wherever that begins; null while there is none. What
-     * follows begins the next segment. Reads a listing too where `first` begins no segment.
-     */
-    rest: async (id: Id, first: number): Promise<Entry[] | null> => {
-      const whole = await segment(id, first)
-      if (whole) return whole
-      const start = await segmentStart(id, first)
-      const found = start === null ? null : await segment(id, start)
-      const rest = found?.filter(({ sequence }) => sequence >= first) ?? []
-      return rest.length > 0 ? rest : null
-    },
-
     /** Entries after a sequence (-1 for all), at most `limit`. Reads one listing and then whole segments. */
     after: async (id: Id, sequence: number, limit: number): Promise<Entry[]> => {
       const entries: Entry[] = []

@@ -6,8 +6,14 @@ import type { SessionItem } from '../session/item.ts'
 import { isTerminal } from '../session/states.ts'
 import { drained } from './effects.ts'
 import type { Platform } from './platform.ts'
+import { createShared } from './shared.ts'
 
-/** The entries that a journal goes on with, none when it has ended; and the session as it was when they were read. */
+/** A journal is read in blocks that begin at its multiples. */
+const blockEntries = limits.journalBatch.entries
+
+type Id = { team: string; id: string }
+
+/** Entries as a journal goes on with them, none when it has ended; and the session by which they were found. */
 export type Next = { item: SessionItem; entries: Entry[] }
 
 export type Tail = ReturnType<typeof createTail>
@@ -16,19 +22,39 @@ export type Tail = ReturnType<typeof createTail>
 export const isOver = ({ document, journal_head }: SessionItem, sequence: number): boolean =>
   isTerminal(document.state) && journal_head.sequence <= sequence
 
-/** Takes the session anew: it may be sealed, ended or removed, and a writer may have died before it drained. */
-const look = async (platform: Platform, known: SessionItem, first: number): Promise<Next> => {
-  const item = await drained(platform, known)
-  const isWritten = item.journal_head.sequence >= first
-  return { item, entries: (isWritten ? await platform.journals.rest(item, first) : null) ?? [] }
+/**
+ * What followers read of what is there already. They stand anywhere, and when many connect anew at once all read the
+ * same blocks of the journal, each of which is then read once.
+ */
+const createReads = (platform: Platform) => {
+  const items = createShared<SessionItem>()
+  const blocks = createShared<Entry[]>()
+  return {
+    /** The session with everything up to its head in the journal. Throws `not_found`. */
+    now: ({ team, id }: Id): Promise<SessionItem> =>
+      items(`${team}/${id}`, () => drained(platform, { team, id })),
+
+    /** Some entries from `first` on, none beyond the item's head. Does not wait. */
+    from: async (item: SessionItem, first: number): Promise<Next> => {
+      const start = first - (first % blockEntries)
+      const end = Math.min(start + blockEntries, item.journal_head.sequence + 1)
+      if (first >= end) return { item, entries: [] }
+      const block = await blocks(`${item.team}/${item.id}/${start}/${end}`, () =>
+        platform.journals.after(item, start - 1, end - start),
+      )
+      return { item, entries: block.filter(({ sequence }) => sequence >= first) }
+    },
+  }
 }
 
 const isMissing = ({ item, entries }: Next, first: number): boolean =>
   entries.length === 0 && item.outbox.length === 0 && item.journal_head.sequence >= first
 
+type Reads = Pick<Platform['journals'], 'segment'> & ReturnType<typeof createReads>
+
 /** Looks for what begins with `first` until it is there, the session is over or gone, or nobody waits any more. */
 const watch = async (
-  platform: Platform,
+  { now, from, segment }: Reads,
   known: SessionItem,
   first: number,
   waits: { firstMs: number; mostMs: number; lookMs: number },
@@ -39,14 +65,15 @@ const watch = async (
   let quiet = 0
   let wasMissing = false
   while (!signal.aborted) {
-    const entries = await platform.journals.segment(item, first)
+    const entries = await segment(item, first)
     if (entries) return { item, entries }
     await sleep(wait, undefined, { signal }).catch(() => {})
     quiet += wait
     wait = Math.min(wait * 1.5, waits.mostMs)
     if (quiet < waits.lookMs || signal.aborted) continue
     quiet = 0
-    const seen = await look(platform, item, first)
+    // It may be sealed, ended or removed by now, and a writer may have died before it drained.
+    const seen = await from(await now(item), first)
     if (seen.entries.length > 0 || isOver(seen.item, first - 1)) return seen
     const missing = isMissing(seen, first)
     // Once may be a session that was sealed between the two reads of a look; its next look finds the sealed object.
@@ -67,6 +94,7 @@ type Poll = { waiters: Set<Waiter>; stop: AbortController }
  */
 export const createTail = (platform: Platform, waits = limits.tail) => {
   const polls = new Map<string, Poll>()
+  const reads = { ...createReads(platform), segment: platform.journals.segment }
 
   const end = (key: string, poll: Poll): void => {
     if (polls.get(key) === poll) polls.delete(key)
@@ -75,7 +103,7 @@ export const createTail = (platform: Platform, waits = limits.tail) => {
   const begin = (key: string, item: SessionItem, first: number): Poll => {
     const poll: Poll = { waiters: new Set(), stop: new AbortController() }
     polls.set(key, poll)
-    watch(platform, item, first, waits, poll.stop.signal).then(
+    watch(reads, item, first, waits, poll.stop.signal).then(
       (next) => {
         end(key, poll)
         for (const waiter of poll.waiters) waiter.resolve(next)
@@ -89,9 +117,12 @@ export const createTail = (platform: Platform, waits = limits.tail) => {
   }
 
   return {
+    now: reads.now,
+    from: reads.from,
+
     /**
-     * What the journal goes on with from `first`, which has to lie right behind a segment's end. Null when there was
-     * nothing for `ms`, or `signal` was aborted. Throws `not_found` when the session is removed, `journal_damaged`
+     * What the journal goes on with from `first`, which lies behind the item's head. Null when there was nothing for
+     * `ms`, or `signal` was aborted. Throws `not_found` when the session is removed, `journal_damaged`
      * when what was written can't be read.
      */
     next: async (

@@ -2,7 +2,6 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
-import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { proveJournal } from '../../../lib/store/proof.ts'
 import { createTail, isOver } from '../../../lib/store/tail.ts'
@@ -105,7 +104,7 @@ const page = async ({ journals }: Platform, item: SessionItem, from: number, lim
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Log): void => {
   const tail = createTail(platform)
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
-    drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
+    tail.now({ team: person(c.get('principal'), 'viewer').team, id })
 
   app.openapi(events, async (c) => {
     const { after, types, limit } = c.req.valid('query')
@@ -126,7 +125,7 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Lo
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       })
     const body = streamOf(
-      (signal) => follow({ platform, tail }, item, { from, wanted: matching, signal }),
+      (signal) => follow({ clock: platform.clock, tail }, item, { from, wanted: matching, signal }),
       onFault,
     )
     return c.newResponse(body, 200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
