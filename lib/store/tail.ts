@@ -50,6 +50,8 @@ const createReads = (platform: Platform) => {
 const isMissing = ({ item, entries }: Next, first: number): boolean =>
   entries.length === 0 && item.outbox.length === 0 && item.journal_head.sequence >= first
 
+type Waits = { firstMs: number; mostMs: number; lookMs: number }
+
 type Reads = Pick<Platform['journals'], 'segment'> & ReturnType<typeof createReads>
 
 /** Looks for what begins with `first` until it is there, the session is over or gone, or nobody waits any more. */
@@ -57,7 +59,7 @@ const watch = async (
   { now, from, segment }: Reads,
   known: SessionItem,
   first: number,
-  waits: { firstMs: number; mostMs: number; lookMs: number },
+  waits: Waits,
   signal: AbortSignal,
 ): Promise<Next | null> => {
   let item = known
@@ -92,7 +94,7 @@ type Poll = { waiters: Set<Waiter>; stop: AbortController }
  * Waits for what journals go on with. All who wait in this process for the same entry share one poll, which is there
  * only while somebody waits; so a follower costs a place in a set, and one that is alone in its process a read.
  */
-export const createTail = (platform: Platform, waits = limits.tail) => {
+export const createTail = (platform: Platform, waits: Waits = limits.tail) => {
   const polls = new Map<string, Poll>()
   const reads = { ...createReads(platform), segment: platform.journals.segment }
 

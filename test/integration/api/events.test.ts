@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import type { Entry } from '../../../lib/journal/entry.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
@@ -8,6 +9,7 @@ import { transition } from '../../../lib/store/effects.ts'
 import { requireAllPrefixes } from '../../support/prefixes.ts'
 import { system } from '../../support/sessions.ts'
 import { startTestStack, type TestStack } from '../../support/stack.ts'
+import { paths, requireProblem } from './quiet-stack.ts'
 
 let stack: TestStack
 beforeAll(async () => {
@@ -109,12 +111,64 @@ describe('following a session', () => {
     expect(events.map(({ event }) => event)).toEqual(['session_created', 'session_cancelled'])
   })
 
-  it.each(['x', '-2', '1.5', '999999'])('refuses the cursor %s', async (cursor) => {
+  it('answers 204 to a reader who has all of it, also when its types let nothing through', async () => {
     const id = await create()
-    const headers = { accept: 'text/event-stream', 'last-event-id': cursor }
-    expect((await stack.call(`/v1/sessions/${id}/events`, { headers })).status).toBe(422)
-    expect((await stack.call(`/v1/sessions/${id}/events?after=${cursor}`)).status).toBe(422)
     await cancel(id)
+    // What tidies up behind the terminal entry is told of too.
+    const settled = () => stack.platform.sessions.require({ team: 'local', id })
+    await vi.waitFor(async () => expect((await settled()).runtime.settled).toBe(true), { timeout: 20_000 })
+    const headers = { accept: 'text/event-stream' }
+    const head = (await settled()).journal_head.sequence
+    for (const query of ['', '&types=contract_proposed'])
+      expect((await stack.call(`/v1/sessions/${id}/events?after=${head}${query}`, { headers })).status).toBe(
+        204,
+      )
+    expect(await follow(`/v1/sessions/${id}/events?types=contract_proposed`)).toEqual([])
+  })
+})
+
+describe('a cursor', () => {
+  const page = (id: string, query: string, header?: string) =>
+    stack.call(`/v1/sessions/${id}/events${query}`, header ? { headers: { 'last-event-id': header } } : {})
+
+  it('may name its session, and the header wins over the query', async () => {
+    const id = await create()
+    await append(id, 4)
+    const { json } = await page(id, '?after=0&limit=2')
+    expect(json).toMatchObject({ next_after: 2, next_cursor: `${id}:2`, more: true })
+    const further = [
+      page(id, `?after=${id}:2&limit=1`),
+      page(id, '?limit=1', `${id}:2`),
+      page(id, '?after=0&limit=1', '2'),
+      page(id, '?after=nonsense&limit=1', '2'),
+    ]
+    for (const answer of await Promise.all(further))
+      expect(answer.json, answer.text).toMatchObject({ data: [{ sequence: 3 }], next_cursor: `${id}:3` })
+    expect((await page(id, `?after=${id}:-1&limit=1`)).json).toMatchObject({ data: [{ sequence: 0 }] })
+    await cancel(id)
+    const live = await follow(`/v1/sessions/${id}/events?after=0`, {
+      headers: { 'last-event-id': `${id}:4` },
+    })
+    expect(sequences(live)[0]).toBe(5)
+  })
+
+  it('that is none, of another session or beyond the head is refused and named, for pages and streams', async () => {
+    const [id, other] = [await create(), await create()]
+    const cursors = ['x', '-2', '1.5', '+1', '007', '1e1', '0x1', '999999', `${id}:999999`, `${other}:0`]
+    for (const cursor of [...cursors, `${id}:`, `${id}:x`, `:1`, `${id}:1:1`, '9'.repeat(400)])
+      for (const accept of ['application/json', 'text/event-stream']) {
+        const query = `?after=${encodeURIComponent(cursor)}`
+        const byQuery = await stack.call(`/v1/sessions/${id}/events${query}`, { headers: { accept } })
+        requireProblem(byQuery, 'invalid_cursor')
+        expect(paths(byQuery)).toEqual(['after'])
+        const headers = { accept, 'last-event-id': cursor }
+        const byHeader = await stack.call(`/v1/sessions/${id}/events?after=0`, { headers })
+        requireProblem(byHeader, 'invalid_cursor')
+        expect(paths(byHeader)).toEqual(['Last-Event-ID'])
+      }
+    requireProblem(await page(id, '?after='), 'invalid_cursor')
+    await cancel(id)
+    await cancel(other)
   })
 })
 
@@ -144,6 +198,30 @@ describe('pages of entries', () => {
     expect(lines.map((line) => JSON.parse(line))).toEqual(all)
     await cancel(id)
   })
+
+  it('say exactly whether there is more, for any limit, cursor and segments', async () => {
+    const id = await create()
+    let head = (await whole(id)).length - 1
+    const one = fc.record({
+      grow: fc.nat({ max: 5 }),
+      limit: fc.integer({ min: 1, max: 12 }),
+      from: fc.nat(),
+    })
+    await fc.assert(
+      fc.asyncProperty(one, async ({ grow, limit, from }) => {
+        if (grow > 0) head = (await append(id, grow)).journal_head.sequence
+        const after = (from % (head + 2)) - 1
+        const { json } = await stack.call(`/v1/sessions/${id}/events?after=${after}&limit=${limit}`)
+        const last = Math.min(after + limit, head)
+        expect(json).toMatchObject({ next_after: last, next_cursor: `${id}:${last}`, more: last < head })
+        expect(z.array(z.object({ sequence: z.number() })).parse(json.data)).toEqual(
+          upTo(after + 1, last).map((sequence) => ({ sequence })),
+        )
+      }),
+      { numRuns: 25 },
+    )
+    await cancel(id)
+  }, 60_000)
 })
 
 it('is proven while others write to the session', async () => {
