@@ -39,8 +39,8 @@ const keep = async (before: Mixed, after: Mixed, drains: boolean): Promise<Mixed
   const since = before.item.journal_head.sequence
   await Promise.all([states.save(after.item), states.saveAgent(after.item, lastOf(after), since)])
   if (!drains) return after
-  const drained = await pieces.platform.journals.drain(after.item)
-  return drained === null ? after : changeMixed(after, { actor: system, facts: [], drained })
+  await pieces.platform.journals.drain(after.item)
+  return changeMixed(after, { actor: system, facts: [], drained: after.item.journal_head.sequence })
 }
 
 /** The session that throws lead to, with the bytes of every prefix; every third write stays in the outbox for a while. */
