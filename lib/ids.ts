@@ -13,14 +13,12 @@ export type IdPrefix = (typeof idPrefixes)[number]
 /** A fresh id. */
 export const newId = (prefix: IdPrefix): string => typeid(prefix).toString()
 
+/** What an id with one prefix looks like. */
+export const idPattern = (prefix: IdPrefix): RegExp => new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`)
+
 /** The schema of an id with one prefix; another prefix or a malformed suffix is refused. */
 export const idSchema = (prefix: IdPrefix) =>
-  z
-    .string()
-    .regex(
-      new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`),
-      `has to be an id that starts with ${prefix}_`,
-    )
+  z.string().regex(idPattern(prefix), `has to be an id that starts with ${prefix}_`)
 
 /** The last eight characters of a session's id: its random part, used in branch names. Lower case, so no two differ by case only. */
 export const shortId = (id: string): string => id.slice(-8)

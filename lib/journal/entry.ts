@@ -2,9 +2,11 @@ import { hash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { z } from 'zod'
 import { idSchema, newId } from '../ids.ts'
+import { isObject } from './agent/json.ts'
 import { branchSchema } from './agent/records.ts'
 import { metadataSchema, v7IdSchema } from './agent/scalars.ts'
 import { type Fact, factSchema, isRecord } from './facts.ts'
+import { isPlainEntry } from './plain-entry.ts'
 
 /** Who stated a fact: a person by the token's principal, a worker by its id, or a step of the machine by its name. */
 export const actorSchema = z.strictObject({ kind: z.enum(['person', 'worker', 'system']), id: z.string() })
@@ -38,7 +40,7 @@ export const entrySchema = z.strictObject({
   correlation_id: v7IdSchema('run').optional(),
   metadata: metadataSchema.optional(),
   /** Empty where `data_ref` says where the data is. */
-  data: z.record(z.string(), z.unknown()),
+  data: z.custom<Record<string, unknown>>(isObject, 'has to be a JSON object').meta({ type: 'object' }),
   data_ref: dataRefSchema.optional(),
   previous_hash: z.string(),
   hash: z.string(),
@@ -115,7 +117,10 @@ export const chain = (
 export const toLine = (entry: Entry): string => canonical(entry)
 
 /** Reads the line of an entry. Throws on one that is none. */
-export const fromLine = (line: string): Entry => entrySchema.parse(JSON.parse(line))
+export const fromLine = (line: string): Entry => {
+  const value: unknown = JSON.parse(line)
+  return isPlainEntry(value) ? value : entrySchema.parse(value)
+}
 
 /** Reads the lines of a segment or a whole journal. Throws on a line that is no entry. */
 export const fromLines = (text: string): Entry[] =>
@@ -124,18 +129,14 @@ export const fromLines = (text: string): Entry[] =>
     .filter((line) => line !== '')
     .map(fromLine)
 
-/** The members of a canonical line that come behind `hash`, as they stand there. */
-const behindHash = ({ id, kind, metadata, previous_hash, sequence, session_id, time, type }: Entry): string =>
-  `"id":"${id}","kind":"${kind}",${metadata === undefined ? '' : `"metadata":${canonical(metadata)},`}` +
-  `"previous_hash":${JSON.stringify(previous_hash)},"sequence":${sequence},"session_id":"${session_id}",` +
-  `"time":"${time}","type":${JSON.stringify(type)}}`
-
 /**
  * Whether a line is, to the byte, the one that was hashed. The hash is taken over the line's own bytes with the hash cut
- * out of them, so that a change that means the same JSON is found too, and nothing is written anew to be compared.
+ * out of them, so that a change that means the same JSON is found too, and nothing is written anew to be compared. The
+ * hash has its place right before `id`; nobody can write an entry's hash anywhere else into what it is the hash of.
  */
 export const isIntact = (line: string, entry: Entry): boolean => {
-  const rest = behindHash(entry)
-  const end = `"hash":${JSON.stringify(entry.hash)},${rest}`
-  return line.endsWith(end) && sha256(line.slice(0, line.length - end.length) + rest) === entry.hash
+  const cut = `"hash":"${entry.hash}",`
+  const at = line.lastIndexOf(cut)
+  const end = at + cut.length
+  return at > 0 && line.startsWith('"id":', end) && sha256(line.slice(0, at) + line.slice(end)) === entry.hash
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isObject } from './json.ts'
 import { agentFactSchema, branchSchema, creationSchema } from './records.ts'
-import { metadataSchema, timeSchema, v7IdSchema } from './scalars.ts'
+import { metadataSchema, timeSchema, v7IdPattern, v7IdSchema } from './scalars.ts'
 
 /** What the agent's reducer reads of a journal entry beside its fact. `branch` is null in a session without branches. */
 export const stampSchema = z.strictObject({
@@ -39,6 +39,9 @@ const otherBranch: z.core.$ZodIssue = {
   input: undefined,
 }
 
+const named = (record: AgentRecord): Reading =>
+  namesItsBranch(record) ? { ok: true, record } : { ok: false, issues: [otherBranch] }
+
 /** Reads one record (spec/session-record.md B.3, B.4): every check that needs no state. */
 export const readRecord = (value: unknown): Reading => {
   const { type, data, ...stamp } = isObject(value) ? value : {}
@@ -46,6 +49,21 @@ export const readRecord = (value: unknown): Reading => {
   const fact = factSchema.safeParse({ type, data })
   if (!place.success || !fact.success)
     return { ok: false, issues: [place, fact].flatMap(({ error }) => error?.issues ?? []) }
-  const record = { ...place.data, ...fact.data }
-  return namesItsBranch(record) ? { ok: true, record } : { ok: false, issues: [otherBranch] }
+  return named({ ...place.data, ...fact.data })
+}
+
+const [entryId, sessionId] = [v7IdPattern('evt'), v7IdPattern('ses')]
+
+/**
+ * Reads a fact whose place an entry's schema has accepted before, so that of the stamp's rules only one is left: that
+ * its ids are of version 7.
+ */
+export const readPlaced = (
+  place: z.infer<typeof stampSchema>,
+  stated: { type: unknown; data: unknown },
+): Reading => {
+  const fact = factSchema.safeParse(stated)
+  if (!fact.success || !entryId.test(place.id) || !sessionId.test(place.session_id))
+    return readRecord({ ...place, ...stated })
+  return named({ ...place, ...fact.data })
 }

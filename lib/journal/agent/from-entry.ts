@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Entry } from '../entry.ts'
 import { ReplayError } from '../fold.ts'
-import { type AgentRecord, readRecord } from './envelope.ts'
+import { type AgentRecord, readPlaced } from './envelope.ts'
 import type { JsonObject } from './json.ts'
 import { isAgentFactType } from './records.ts'
 
@@ -22,10 +22,8 @@ export const agentRecordOf = (entry: Entry): AgentRecord | null => {
   const { sequence, id, session_id, branch, type, time, data } = entry
   const isCreation = type === 'session_created'
   if (entry.kind === 'event' || !(isCreation || isAgentFactType(type))) return null
-  const reading = readRecord({
-    ...{ sequence, id, session_id, branch, type, time },
-    data: isCreation ? creationOf(data) : data,
-  })
+  const fact = { type, data: isCreation ? creationOf(data) : data }
+  const reading = readPlaced({ sequence, id, session_id, branch, time }, fact)
   if (reading.ok) return reading.record
   const [issue] = reading.issues
   const problem = `${issue?.path.join('.')}: ${issue?.message}`

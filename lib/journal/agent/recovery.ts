@@ -2,7 +2,7 @@ import { declaredCalls } from './messages.ts'
 import type { Projection, ToolCall } from './projection.ts'
 import { isAuthorised, isTurnedDown } from './reduce-tools.ts'
 import { type AgentState, activeView, project } from './state.ts'
-import type { View } from './view.ts'
+import { isUsed, type View } from './view.ts'
 
 /** What a next record may do about a call or a question; nothing else may, and none of it happens by itself. */
 export type Action =
@@ -95,7 +95,7 @@ const unrequested = ({ store, at }: View, { messages, tool_calls }: Projection):
   messages
     .flatMap(declaredCalls)
     .filter(({ tool_call_id: id }) => tool_calls[id] === undefined)
-    .filter(({ tool_call_id: id }) => (store.declarations.get(id)?.sequence ?? Infinity) <= at)
+    .filter(({ tool_call_id: id }) => isUsed(store.declarations, id, at))
     .map(({ tool_call_id }) => ({ tool_call_id, situation: 'unrequested', may: ['request'] }))
 
 const runOf = (

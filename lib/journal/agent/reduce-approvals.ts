@@ -14,7 +14,7 @@ export const approvalRequested = (
   if (call.policy_decision !== 'require_approval' || call.approval_id !== null || expires_at <= time)
     invalidTransition('approval_request')
   return onLane(view, (lane, store) => {
-    store.approvals.set(approval_id, sequence)
+    store.approvals.add(approval_id, sequence)
     lane.calls.set(tool_call_id, sequence, { ...call, approval_id })
     lane.approvals.set(approval_id, sequence, { approval_id, tool_call_id, requested_at: time, expires_at })
     countOpen(view, lane, sequence, { pending: 1 })

@@ -3,7 +3,6 @@ import type { ToolCallBlock } from './content.ts'
 import { declaredCalls, type ToolResultMessage } from './messages.ts'
 import type { ToolCall } from './projection.ts'
 import { duplicateEntity, invalidReference, invalidTransition } from './replay-error.ts'
-import type { Store } from './store.ts'
 import {
   contextOf,
   countUnsettled,
@@ -18,12 +17,11 @@ import { countOpen, onLane, type RecordOf, type Write } from './write.ts'
 
 const requireNewCalls = ({ store, at }: View, calls: readonly ToolCallBlock[]): void => {
   const ids = new Set(calls.map((call) => call.tool_call_id))
-  const isDeclared = (id: string): boolean => (store.declarations.get(id)?.sequence ?? Infinity) <= at
-  if (ids.size < calls.length || calls.some((call) => isDeclared(call.tool_call_id)))
+  if (ids.size < calls.length || calls.some((call) => isUsed(store.declarations, call.tool_call_id, at)))
     duplicateEntity('tool_call')
 }
 
-/** The call that a result message ends, which has to have ended in just this way before. */
+/** The call that a result message ends, which has to have ended in just this way before; what they share is held once. */
 const requireFinished = (view: View, message: ToolResultMessage): ToolCall => {
   const call = findCall(view, message.tool_call_id) ?? invalidReference('tool_result_tool_call')
   if (call.result_message_id !== null) invalidTransition('duplicate_tool_result_message')
@@ -35,18 +33,13 @@ const requireFinished = (view: View, message: ToolResultMessage): ToolCall => {
     !isDeepStrictEqual(execution.error, message.error) ||
     !isDeepStrictEqual(execution.content, message.content)
   )
-    invalidTransition('tool_result_before_matching_terminal')
-  return call
+    return invalidTransition('tool_result_before_matching_terminal')
+  return { ...call, execution: { ...execution, content: message.content } }
 }
 
 const isVisibleCall = (view: View, id: string): boolean => {
   const declaration = view.store.declarations.get(id)
   return declaration !== undefined && isVisible(view, id, declaration)
-}
-
-const declare = (store: Store, calls: readonly ToolCallBlock[], at: { lane: number; sequence: number }) => {
-  for (const { tool_call_id, tool_name, arguments: given } of calls)
-    store.declarations.set(tool_call_id, { ...at, tool_name, arguments: given })
 }
 
 export const messageCommitted = (
@@ -59,9 +52,9 @@ export const messageCommitted = (
   const answered = message.type === 'tool_result' ? requireFinished(view, message) : null
   const settles = answered !== null && isVisibleCall(view, answered.tool_call_id) ? 1 : 0
   return onLane(view, (lane, store) => {
-    store.messages.set(message.id, sequence)
+    store.messages.add(message.id, sequence)
     lane.messages.push(sequence, message)
-    declare(store, calls, { lane: view.lane, sequence })
+    for (const { tool_call_id } of calls) store.declarations.add(tool_call_id, sequence)
     if (answered)
       lane.calls.set(answered.tool_call_id, sequence, { ...answered, result_message_id: message.id })
     if (calls.length > 0 || settles > 0)
@@ -93,7 +86,7 @@ export const sessionCompacted = (
   const kept = [...context.summaries.map(({ message }) => message), ...messagesAfter(view, context.floor)]
   const unsettled = countUnsettled(view, kept)
   return onLane(view, (lane, store) => {
-    store.messages.set(summary.id, sequence)
+    store.messages.add(summary.id, sequence)
     lane.contexts.push(sequence, context)
     lane.open.push(sequence, { unsettled, pending: lane.open.at(view.at)?.pending ?? 0 })
   })

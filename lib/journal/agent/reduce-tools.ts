@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Execution, ToolCall } from './projection.ts'
 import { duplicateEntity, invalidReference, invalidTransition } from './replay-error.ts'
-import { findCall, isUsed, isVisible, type View } from './view.ts'
+import { findCall, findDeclaration, isUsed, type View } from './view.ts'
 import { onLane, type RecordOf, type Write } from './write.ts'
 
 /** A call that was requested on this branch; refused under the given name where there is none. */
@@ -19,19 +19,16 @@ export const toolCallRequested = (
   view: View,
   { sequence, data: { tool_call_id, tool_name, arguments: given } }: RecordOf<'tool_call_requested'>,
 ): Write => {
-  const { declarations, requests } = view.store
-  const declared = declarations.get(tool_call_id)
-  if (!declared || declared.sequence > view.at || !isVisible(view, tool_call_id, declared))
-    return invalidReference('undeclared_tool_call')
+  const declared = findDeclaration(view, tool_call_id) ?? invalidReference('undeclared_tool_call')
   if (declared.tool_name !== tool_name || !isDeepStrictEqual(declared.arguments, given))
     invalidReference('tool_call_declaration_mismatch')
-  if (isUsed(requests, tool_call_id, view.at)) duplicateEntity('tool_call_request')
+  if (isUsed(view.store.requests, tool_call_id, view.at)) duplicateEntity('tool_call_request')
   return onLane(view, (lane, store) => {
-    store.requests.set(tool_call_id, sequence)
+    store.requests.add(tool_call_id, sequence)
     lane.calls.set(tool_call_id, sequence, {
-      tool_call_id,
-      tool_name,
-      arguments: given,
+      tool_call_id: declared.tool_call_id,
+      tool_name: declared.tool_name,
+      arguments: declared.arguments,
       policy_decision: null,
       approval_id: null,
       approval_decision: null,

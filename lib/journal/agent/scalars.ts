@@ -7,15 +7,13 @@ import { fits, isObject, type JsonObject } from './json.ts'
  * A TypeID whose UUID is of version 7 (RFC 9562): in its base-32 suffix the version shows in the eleventh and the
  * variant in the fourteenth character.
  */
+export const v7IdPattern = (prefix: IdPrefix): RegExp =>
+  new RegExp(
+    `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{9}[ef][0-9a-hjkmnp-tv-z]{2}[89abrstv][0-9a-hjkmnp-tv-z]{12}$`,
+  )
+
 export const v7IdSchema = (prefix: IdPrefix) =>
-  z
-    .string()
-    .regex(
-      new RegExp(
-        `^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{9}[ef][0-9a-hjkmnp-tv-z]{2}[89abrstv][0-9a-hjkmnp-tv-z]{12}$`,
-      ),
-      `has to be a UUIDv7 that starts with ${prefix}_`,
-    )
+  z.string().regex(v7IdPattern(prefix), `has to be a UUIDv7 that starts with ${prefix}_`)
 
 /** RFC 3339 in UTC with exactly three fractional digits, so that times compare as text. */
 export const timeSchema = z.iso.datetime({ precision: 3 })

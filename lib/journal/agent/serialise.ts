@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { IdPrefix } from '../../ids.ts'
 import { declaredCalls, messageSchema } from './messages.ts'
 import {
   checkpointSchema,
@@ -8,14 +9,15 @@ import {
   runRecoverySchema,
   toolCallSchema,
 } from './projection.ts'
-import { metadataSchema } from './scalars.ts'
+import { metadataSchema, v7IdSchema } from './scalars.ts'
 import type { Series, Versions } from './series.ts'
 import type { AgentState } from './state.ts'
 import { addLane, emptyLane, emptyStore, type Lane, type Store } from './store.ts'
 
 const sequence = z.number().int().min(0)
 const series = <Value extends z.ZodType>(value: Value) => z.array(z.tuple([sequence, value]))
-const versions = <Value extends z.ZodType>(value: Value) => z.array(z.tuple([z.string(), series(value)]))
+const versions = <Value extends z.ZodType>(prefix: IdPrefix, value: Value) =>
+  z.array(z.tuple([v7IdSchema(prefix), series(value)]))
 
 const contextSchema = z.strictObject({
   floor: z.number().int(),
@@ -35,9 +37,9 @@ const laneSchema = z.strictObject({
   checkpoints: series(checkpointSchema),
   open: series(z.strictObject({ unsettled: sequence, pending: sequence })),
   messages: series(messageSchema),
-  calls: versions(toolCallSchema),
-  approvals: versions(z.union([pendingApprovalSchema, z.literal('closed')])),
-  runs: versions(runRecoverySchema),
+  calls: versions('call', toolCallSchema),
+  approvals: versions('apr', z.union([pendingApprovalSchema, z.literal('closed')])),
+  runs: versions('run', runRecoverySchema),
 })
 
 /** A state as JSON: all that going on from it needs. Grows with the state and holds no record. */
@@ -46,7 +48,7 @@ export const serialisedSchema = z.strictObject({
   tail_sequence: sequence,
   tail_record_id: z.string(),
   metadata: metadataSchema,
-  records: series(z.string()),
+  records: series(v7IdSchema('evt')),
   places: series(sequence),
   active: series(sequence),
   lanes: z.array(laneSchema).min(1),
@@ -77,7 +79,7 @@ export const serialise = ({ store, ...rest }: AgentState): Serialised => {
   const at = rest.tail_sequence
   return {
     ...rest,
-    records: [...store.order.between(-1, at)],
+    records: [...store.records.upTo(at)],
     places: [...store.places.between(-1, at)],
     active: [...store.active.between(-1, at)],
     lanes: store.lanes.filter(({ created }) => created <= at).map((lane) => serialiseLane(lane, at)),
@@ -93,25 +95,25 @@ const fillVersions = <Value>(into: Versions<Value>, values: readonly [string, [n
     for (const [sequence, value] of versions) into.set(key, sequence, value)
 }
 
-/** What the lanes say twice over is not written down, but found again: which ids are used, and what was declared. */
-const index = (store: Store, lane: number, data: Serialised['lanes'][number]): void => {
+/** What the lanes say twice over is not written down, but found again: which ids are used, and since when. */
+const index = (store: Store, data: Serialised['lanes'][number]): void => {
   for (const [sequence, message] of data.messages) {
-    store.messages.set(message.id, sequence)
-    for (const { tool_call_id, tool_name, arguments: given } of declaredCalls(message))
-      store.declarations.set(tool_call_id, { sequence, lane, tool_name, arguments: given })
+    store.messages.add(message.id, sequence)
+    for (const { tool_call_id } of declaredCalls(message)) store.declarations.add(tool_call_id, sequence)
   }
   for (const [sequence, { latest }] of data.contexts)
-    if (latest) store.messages.set(latest.summary.id, sequence)
-  for (const [id, [first]] of data.calls) if (first) store.requests.set(id, first[0])
-  for (const [id, [first]] of data.approvals) if (first) store.approvals.set(id, first[0])
+    if (latest) store.messages.add(latest.summary.id, sequence)
+  // A call that changes on a fork stands there too, but it was requested where it stands first.
+  for (const [id, [first]] of data.calls)
+    if (first && store.requests.get(id) === undefined) store.requests.add(id, first[0])
+  for (const [id, [first]] of data.approvals) if (first) store.approvals.add(id, first[0])
 }
 
 /** The state that was serialised. Takes what `serialisedSchema` has accepted. */
 export const restore = ({ records, places, active, lanes, ...rest }: Serialised): AgentState => {
   const store = emptyStore()
   store.end = rest.tail_sequence
-  for (const [sequence, id] of records) store.records.set(id, sequence)
-  fill(store.order, records)
+  for (const [sequence, id] of records) store.records.add(id, sequence)
   fill(store.places, places)
   fill(store.active, active)
   for (const data of lanes) {
@@ -124,7 +126,8 @@ export const restore = ({ records, places, active, lanes, ...rest }: Serialised)
     fillVersions(lane.calls, data.calls)
     fillVersions(lane.approvals, data.approvals)
     fillVersions(lane.runs, data.runs)
-    index(store, addLane(store, lane), data)
+    addLane(store, lane)
+    index(store, data)
   }
   return { ...rest, store }
 }

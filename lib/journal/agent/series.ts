@@ -1,9 +1,13 @@
-/** The number of members of an ascending list that are at most `limit`. */
-const countUpTo = (sequences: readonly number[], limit: number): number => {
-  const last = sequences.at(-1)
-  if (last === undefined || last <= limit) return sequences.length
+/** How many of the first `count` members of an ascending list are at most `limit`. */
+export const countUpTo = (
+  sequences: ArrayLike<number>,
+  limit: number,
+  count: number = sequences.length,
+): number => {
+  const last = sequences[count - 1]
+  if (last === undefined || last <= limit) return count
   let low = 0
-  let high = sequences.length
+  let high = count
   while (low < high) {
     const middle = (low + high) >> 1
     if ((sequences[middle] ?? 0) <= limit) low = middle + 1

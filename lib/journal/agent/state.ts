@@ -54,7 +54,7 @@ const leaves = ({ store, tail_sequence }: AgentState): Map<number, string> => {
   const found = new Map<number, string>()
   let upTo = tail_sequence
   for (const [from, lane] of [...store.places.between(-1, tail_sequence)].reverse()) {
-    const leaf = store.order.at(upTo)
+    const leaf = store.records.at(upTo)
     if (!found.has(lane) && leaf !== undefined) found.set(lane, leaf)
     upTo = from - 1
   }

@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.ts'
+import { IdIndex } from './id-index.ts'
 import type { Message } from './messages.ts'
 import type {
   Checkpoint,
@@ -44,26 +44,18 @@ export type Lane = {
   readonly runs: Versions<RunRecovery>
 }
 
-/** A call as the assistant's message declared it, and where. */
-export type Declaration = {
-  readonly sequence: number
-  readonly lane: number
-  readonly tool_name: string
-  readonly arguments: JsonObject
-}
-
 /**
  * All that records have brought, only ever added to. Several states may share one store, each reading no further than
  * its own tail; `end` is the tail of the newest, and the only one that may add to it (state.ts).
  */
 export type Store = {
   end: number
-  readonly order: Series<string>
-  readonly records: Map<string, number>
-  readonly messages: Map<string, number>
-  readonly approvals: Map<string, number>
-  readonly requests: Map<string, number>
-  readonly declarations: Map<string, Declaration>
+  readonly records: IdIndex
+  readonly messages: IdIndex
+  readonly approvals: IdIndex
+  /** The calls that an assistant's message declared, by where it stands, and those that were requested. */
+  readonly declarations: IdIndex
+  readonly requests: IdIndex
   readonly lanes: Lane[]
   readonly laneOf: Map<string | null, number>
   /** Which branch's history each record belongs to, where that changes. */
@@ -73,12 +65,11 @@ export type Store = {
 
 export const emptyStore = (): Store => ({
   end: -1,
-  order: new Series(),
-  records: new Map(),
-  messages: new Map(),
-  approvals: new Map(),
-  requests: new Map(),
-  declarations: new Map(),
+  records: new IdIndex('evt'),
+  messages: new IdIndex('msg'),
+  approvals: new IdIndex('apr'),
+  declarations: new IdIndex('call'),
+  requests: new IdIndex('call'),
   lanes: [],
   laneOf: new Map(),
   places: new Series(),
@@ -113,7 +104,6 @@ export const laneAt = (store: Store, index: number): Lane => {
 
 /** Notes a record's id, and the history that it belongs to. */
 export const place = (store: Store, sequence: number, id: string, lane: number): void => {
-  store.order.push(sequence, id)
-  store.records.set(id, sequence)
+  store.records.add(id, sequence)
   if (store.places.at(sequence) !== lane) store.places.push(sequence, lane)
 }

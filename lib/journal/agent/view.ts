@@ -1,6 +1,8 @@
+import type { ToolCallBlock } from './content.ts'
 import { declaredCalls, type Message } from './messages.ts'
 import type { ToolCall } from './projection.ts'
-import { type Context, type Declaration, type Lane, laneAt, type Open, type Store } from './store.ts'
+import type { IdIndex } from './id-index.ts'
+import { type Context, type Lane, laneAt, type Open, type Store } from './store.ts'
 
 /** A branch's history up to and with a sequence. Reading it never changes anything. */
 export type View = { readonly store: Store; readonly lane: number; readonly at: number }
@@ -20,9 +22,11 @@ export function* piecesOf({ store, lane, at }: View): Generator<{ lane: Lane; in
   }
 }
 
-const holds = (view: View, lane: number, sequence: number): boolean => {
-  for (const piece of piecesOf(view)) if (piece.index === lane) return sequence <= piece.at
-  return false
+/** The lane of this history that holds the record with a sequence; undefined for one of another branch. */
+const holderOf = (view: View, sequence: number): number | undefined => {
+  const lane = view.store.places.at(sequence)
+  for (const { index, at } of piecesOf(view)) if (index === lane) return sequence <= at ? lane : undefined
+  return undefined
 }
 
 export const contextOf = ({ store, lane, at }: View): Context =>
@@ -31,7 +35,7 @@ export const contextOf = ({ store, lane, at }: View): Context =>
 export const openOf = ({ store, lane, at }: View): Open => laneAt(store, lane).open.at(at) ?? nothingOpen
 
 /** Whether an id was used in the session by the time of this view, on whatever branch. */
-export const isUsed = (ids: ReadonlyMap<string, number>, id: string, at: number): boolean => {
+export const isUsed = (ids: IdIndex, id: string, at: number): boolean => {
   const sequence = ids.get(id)
   return sequence !== undefined && sequence <= at
 }
@@ -40,8 +44,8 @@ export const isUsed = (ids: ReadonlyMap<string, number>, id: string, at: number)
 export const findRecord = (view: View, id: string): { sequence: number; lane: number } | null => {
   const sequence = view.store.records.get(id)
   if (sequence === undefined || sequence > view.at) return null
-  const lane = view.store.places.at(sequence)
-  return lane !== undefined && holds(view, lane, sequence) ? { sequence, lane } : null
+  const lane = holderOf(view, sequence)
+  return lane === undefined ? null : { sequence, lane }
 }
 
 /** A call's state on this branch; its cost grows with the depth of forks, not with the length of the history. */
@@ -64,12 +68,24 @@ export const findRun = (view: View, id: string) => {
 export const isSettled = (call: ToolCall | undefined): boolean =>
   call?.execution.status === 'finished' && call.result_message_id !== null
 
-/** Whether a message that is visible here declares the call. A session without branches shows all of its past. */
-export const isVisible = (view: View, id: string, declaration: Declaration): boolean => {
+/** Where the call was declared, as the assistant's message says it; null where that is not visible here. */
+export const findDeclaration = (view: View, id: string): ToolCallBlock | null => {
+  const { declarations, places, lanes } = view.store
+  const declared = declarations.get(id)
+  if (declared === undefined || declared > view.at || !isVisible(view, id, declared)) return null
+  const message = lanes[places.at(declared) ?? 0]?.messages.at(declared)
+  return message ? (declaredCalls(message).find((call) => call.tool_call_id === id) ?? null) : null
+}
+
+/**
+ * Whether a message that is visible here declares the call, which was declared at this sequence. A session without
+ * branches shows all of its past.
+ */
+export const isVisible = (view: View, id: string, declared: number): boolean => {
   if (laneAt(view.store, view.lane).branch === null) return true
   const { floor, summaries } = contextOf(view)
   return (
-    (declaration.sequence > floor && holds(view, declaration.lane, declaration.sequence)) ||
+    (declared > floor && holderOf(view, declared) !== undefined) ||
     summaries.some(({ message }) => declaredCalls(message).some((call) => call.tool_call_id === id))
   )
 }
