@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { Message } from '../../lib/journal/agent/messages.ts'
 import { canonical, emptyHead, sha256 } from '../../lib/journal/entry.ts'
 import { type Fact, isAgentFact, isRecord } from '../../lib/journal/facts.ts'

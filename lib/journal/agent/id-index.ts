@@ -2,8 +2,8 @@ import type { IdPrefix } from '../../ids.ts'
 import { countUpTo } from './series.ts'
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
-const valueOf = new Uint8Array(128)
-for (const [value, character] of [...alphabet].entries()) valueOf[character.charCodeAt(0)] = value
+const digitOf = new Uint8Array(128)
+for (const [value, character] of [...alphabet].entries()) digitOf[character.charCodeAt(0)] = value
 
 /** An id's suffix has 26 characters of five bits: four words of five of them, and one of six. */
 const words = 5
@@ -11,7 +11,7 @@ const suffix = 26
 
 const read = (id: string, start: number, end: number): number => {
   let word = 0
-  for (let at = start; at < end; at++) word = (word << 5) | (valueOf[id.charCodeAt(at)] ?? 0)
+  for (let at = start; at < end; at++) word = (word << 5) | (digitOf[id.charCodeAt(at)] ?? 0)
   return word
 }
 
@@ -32,7 +32,8 @@ const grown = <Numbers extends Uint32Array | Float64Array>(from: Numbers, into: 
 
 /**
  * The ids of one kind that a session used, each once, with the sequence at which it came. It only grows. A session has as
- * many as records, so they are kept as numbers (spec: TypeIDs of UUIDs) and take a fraction of the room of text.
+ * many as records, so they are kept as the numbers that a TypeID's suffix writes down, in a third of the room of text.
+ * Takes ids that the schemas have accepted.
  */
 export class IdIndex {
   readonly #prefix: IdPrefix

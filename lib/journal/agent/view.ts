@@ -1,7 +1,7 @@
 import type { ToolCallBlock } from './content.ts'
+import type { IdIndex } from './id-index.ts'
 import { declaredCalls, type Message } from './messages.ts'
 import type { ToolCall } from './projection.ts'
-import type { IdIndex } from './id-index.ts'
 import { type Context, type Lane, laneAt, type Open, type Store } from './store.ts'
 
 /** A branch's history up to and with a sequence. Reading it never changes anything. */
