@@ -147,10 +147,13 @@ const transitions = async (bench: Bench): Promise<void> => {
   const { id } = await api.untilGate(started.id, 'contract')
   const read = () => stack.platform.sessions.require({ team: 'local', id })
   let item = await read()
-  // Nobody else writes to a session that waits, once its worker is gone and what was decided is carried out.
-  while (item.runtime.compute?.status !== 'stopped' || item.outbox.length > 0) {
+  // Nobody else writes to a session that waits, once its worker is gone and all that follows from it is written.
+  for (let quiet = 0; quiet < 20; ) {
     await sleep(50)
-    item = await read()
+    const next = await read()
+    const isAtRest = next.runtime.compute?.status === 'stopped' && next.outbox.length === 0
+    quiet = isAtRest && next.revision === item.revision ? quiet + 1 : 0
+    item = next
   }
   const write = async () => {
     item = await stack.platform.sessions.commit(item, {
