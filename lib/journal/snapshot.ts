@@ -67,7 +67,7 @@ export const agentStride = (sequence: number, every: number): number =>
   every * 2 ** Math.max(0, Math.floor(Math.log2(sequence / (8 * every))))
 
 const lastRecord = ({ store }: AgentState, upTo: number): number =>
-  store.records.get(store.order.at(upTo) ?? '') ?? 0
+  store.records.get(store.records.at(upTo) ?? '') ?? 0
 
 /** Whether a snapshot of the agent's state is due, when the last one could be made at `since`. */
 export const isAgentSnapshotDue = (agent: AgentState, since: number, every: number): boolean => {
