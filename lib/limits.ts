@@ -80,6 +80,20 @@ export const limits = {
   journalBatch: { entries: 200, bytes: 128 * 1024 },
   /** A fold never has to go on from further back than about this many entries. */
   snapshotEvery: 500,
+  /**
+   * A finished session's journal as one object: the entries of a frame; what one seal takes in at most, in compressed
+   * bytes, entries and segments, the rest staying as it is, so that it fits the sweep's memory and time; what the
+   * session's last step seals itself, in entries and in time; and how long covered segments are kept at least for who
+   * began to read them, which no call of the API outlasts.
+   */
+  seal: {
+    frameEntries: 256,
+    bytes: 128 * 1024 * 1024,
+    entries: 1_000_000,
+    segments: 10_000,
+    atOnce: { entries: 2000, ms: 10_000 },
+    graceMs: 600_000,
+  },
   approvalPatch: 512 * 1024,
   reviewedPaths: 2000,
   stateOutput: 2048,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { newSecret } from '../../lib/ids.ts'
 import { limits } from '../../lib/limits.ts'
@@ -10,6 +11,7 @@ import { isGateStep, isTerminal, type Step, stepSchema, steps } from '../../lib/
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { askForSlot, giveBackSlot } from '../../lib/store/queue.ts'
+import { seal } from '../../lib/store/sealing.ts'
 import { computeStopped } from '../compute/stopped.ts'
 
 /** What the state machine sends: ids, the step, and for a parked step its token. */
@@ -168,6 +170,16 @@ const park = async (platform: Platform, event: StepEvent, step: Step, token: str
   else if (runsNothing(item)) await quiet(platform, item, 'the session waits')
 }
 
+/**
+ * Seals the journal of a session that is over, where that is quickly done. What it does not come to is left to the
+ * sweep: the session is what it is, and its execution does not wait for this.
+ */
+const sealAtOnce = async (platform: Platform, item: SessionItem): Promise<void> => {
+  const { entries, ms } = limits.seal.atOnce
+  if (item.journal_head.sequence >= entries) return
+  await Promise.race([seal(platform, item), sleep(ms, undefined, { ref: false })]).catch(() => {})
+}
+
 const runSettle = async (platform: Platform, event: StepEvent): Promise<StepOutput> => {
   const id = { team: event.team, id: event.session_id }
   // Before the last write: what is repeated after a crash must not be able to forget the slot.
@@ -175,6 +187,7 @@ const runSettle = async (platform: Platform, event: StepEvent): Promise<StepOutp
   const item = await transition(platform, id, (current) =>
     current.runtime.settled ? null : heeded(event, current, settle(current)),
   )
+  await sealAtOnce(platform, item)
   const { state, failure_kind, error, result_branch } = item.document
   return stepOutput(state, error ?? result_branch ?? failure_kind ?? '')
 }

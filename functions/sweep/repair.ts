@@ -8,6 +8,7 @@ import { finishHalfDone } from './half-done.ts'
 import { redrive } from './redrive.ts'
 import { restoredBy, standsAtReview, takeUpReview } from './review.ts'
 import { actor, type Id, type Round } from './round.ts'
+import { tendSeal } from './sealing.ts'
 
 /** What a session is looked at for: `due` when its time has come, `start` when the service has just begun. */
 export type Look = 'due' | 'start' | 'suspect'
@@ -34,13 +35,14 @@ const repairLive = async (round: Round, found: SessionItem, look: Look): Promise
   if (look === 'start' && standsAtReview(item)) await restoreReview(round, item)
 }
 
-/** What a look at a session's row found it to be. */
-export type Found = 'live' | 'settled' | 'gone'
+/** What a look at a session's row found it to be; `sealed` when it was settled and its journal was seen to. */
+export type Found = 'live' | 'settled' | 'sealed' | 'gone'
 
 /**
  * Repairs one session: what was decided and not done, what expired, a worker that was lost, an execution that is gone.
- * One at rest has only the first; one that is being removed is removed to the end. Where nothing was wrong it is noted
- * that a session which was due was looked at, so that the sweep comes to those behind it.
+ * One at rest has only the first, and a settled one has its journal sealed; one that is being removed is removed to the
+ * end. Where nothing was wrong it is noted that a session which was due was looked at, so that the sweep comes to those
+ * behind it.
  */
 export const repair = async (round: Round, id: Id, look: Look): Promise<Found> => {
   const { platform, log } = round
@@ -54,7 +56,7 @@ export const repair = async (round: Round, id: Id, look: Look): Promise<Found> =
   const item = await finishHalfDone(round, found)
   if (item.runtime.settled) {
     await endLostWorker(round, item)
-    return 'settled'
+    return (await tendSeal(round, item)) ? 'sealed' : 'settled'
   }
   if (item.runtime.resting) return 'live'
   await repairLive(round, item, look)

@@ -34,8 +34,10 @@ export type SweepMemory = {
   failing: Map<string, { times: number; until: number }>
   /** When a team was last looked at for what is over its retention. */
   teams: Map<string, number>
+  /** Teams whose sessions from before there were seals have all been looked at. */
+  sealed: Set<string>
 }
-export const newMemory = (): SweepMemory => ({ failing: new Map(), teams: new Map() })
+export const newMemory = (): SweepMemory => ({ failing: new Map(), teams: new Map(), sealed: new Set() })
 
 /** One round of the sweep: what it began with, and what it met. Times are epoch milliseconds. */
 export type Round = {
@@ -48,6 +50,8 @@ export type Round = {
   /** The executions that were running when the round began, by name; null when that could not be told of all. */
   running: ReadonlyMap<string, RunningExecution> | null
   memory: SweepMemory
+  /** The session whose long journal is sealed in this round. */
+  longSeal: string | null
   faults: SweepFault[]
   log: (line: SweepLine) => void
   hasTime: () => boolean

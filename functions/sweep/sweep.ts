@@ -14,6 +14,7 @@ import {
   type SweepLine,
   type SweepMemory,
 } from './round.ts'
+import { findUnsealed } from './sealing.ts'
 import { reconcileSlots } from './slots.ts'
 
 /** Live sessions are looked at within this time of their last look; what is due later only waits for retention. */
@@ -53,6 +54,7 @@ const begin = async (platform: Platform, options: SweepOptions): Promise<Round> 
     startedAt: options.startedAt ?? null,
     planned: options.planned ?? false,
     memory: options.memory ?? newMemory(),
+    longSeal: null,
     log: options.log ?? (() => {}),
     hasTime: options.hasTime ?? (() => true),
   }
@@ -98,8 +100,9 @@ const part = async (round: Round, name: string, run: () => Promise<void>): Promi
 
 /**
  * Repairs whatever a crash left half-done (DESIGN 1): outboxes and answers, what expired, executions and workers without
- * session and sessions without them, slots held for nothing, removals; and removes what is beyond retention. Looks at
- * what is due, oldest first. Bounded in each part, and never blocked by one session that can't be repaired.
+ * session and sessions without them, slots held for nothing, removals; sees to journals that are to be sealed; and
+ * removes what is beyond retention. Looks at what is due, oldest first. Bounded in each part, and never blocked by one
+ * session that can't be repaired.
  *
  * Whether executions run is told by their list, a call for a thousand, and not by a call for each session: so a stopped
  * one is noticed in the next round, also of a session that nobody would look at for an hour.
@@ -138,6 +141,14 @@ export const sweep = async (
   await part(round, 'executions', () => endUnwantedExecutions(round, live))
   await part(round, 'compute', () => endIdleWorkers(round))
   const known = new Set(rows.map(({ team }) => team))
+  await part(round, 'seals', async () => {
+    const old = await findUnsealed(round, known)
+    await lookAt(
+      round,
+      old.filter((row) => !isLeftAlone(round, row)),
+      'suspect',
+    )
+  })
   await part(round, 'retention', () => retain(round, known, settled.filter(isDue)))
   return { looked: chosen.length + later.length, faults: round.faults }
 }

@@ -58,7 +58,8 @@ export class GatehouseStack extends Stack {
       folder: 'sweep',
       description: 'Repairs whatever a crash left half-done',
       timeout: Duration.minutes(5),
-      memoryMb: 512,
+      // It holds a long journal's sealed object (`limits.seal`), twice while it puts it together.
+      memoryMb: 1024,
       environment,
     })
     grantSweepPlatform(sweep, platform)

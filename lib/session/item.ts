@@ -66,6 +66,22 @@ export const computeSchema = z.strictObject({
   stopped_at: time.nullable(),
 })
 
+/**
+ * Where a finished session's journal is as one object: the entries from the first to `through`, so many in each of its
+ * frames. What a reader has to know to find any of them, and to prove the object.
+ */
+export const sealSchema = z.strictObject({
+  /** The SHA-256 of the object in hex, by which it is named too. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: z.number().int().min(1),
+  through: z.number().int().min(0),
+  frame_entries: z.number().int().min(1),
+  sealed_at: time,
+  /** The segments that it covers are gone. */
+  cleared: z.boolean(),
+})
+export type Seal = z.infer<typeof sealSchema>
+
 /** The part of the item that a replay can't know: executions, tokens, leases. */
 export const runtimeSchema = z.strictObject({
   attempt: z.number().int(),
@@ -98,6 +114,8 @@ export const runtimeSchema = z.strictObject({
   last_recovery: z.string().nullable().default(null),
   /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
   looked_at: time,
+  /** Null until the journal of a settled session is sealed. */
+  sealed: sealSchema.nullable().default(null),
 })
 export type Runtime = z.infer<typeof runtimeSchema>
 
@@ -150,6 +168,7 @@ const freshRuntime = (time: string): Runtime => ({
   entered_at: null,
   last_recovery: null,
   looked_at: time,
+  sealed: null,
 })
 
 const fold = (document: Document | null, facts: readonly Fact[], time: string): Document => {
@@ -245,8 +264,14 @@ export const createItem = (
 export const changeItem = (item: SessionItem, change: Change, time: string): SessionItem =>
   written({ team: item.team, id: item.id }, { ...item, head: item.journal_head }, change, item.runtime, time)
 
-/** How long after the last look something half-done, work, a queue and a gate are looked at again. */
-const lookAfterMs = { halfDone: 30_000, work: 60_000, queue: 300_000, gate: 3_600_000 } as const
+/**
+ * How long after the last look something half-done, work, a queue and a gate are looked at again; and how long after it
+ * was sealed a session whose segments still stand, which is not for so long among those that the sweep holds for live.
+ */
+const lookAfterMs = {
+  ...{ halfDone: 30_000, work: 60_000, queue: 300_000, gate: 3_600_000 },
+  sealed: 2 * 3_600_000,
+} as const
 
 /** Times at which something about a live session expires. */
 const deadlines = ({ gate, question, rate_limit: limit }: Document): string[] => [
@@ -257,11 +282,20 @@ const deadlines = ({ gate, question, rate_limit: limit }: Document): string[] =>
 
 const isSlow = (document: Document) => document.gate !== null || steps[document.step].kind === 'wait'
 
+/** When the sweep comes to the segments that a seal covers. */
+const clearableAt = ({ sealed }: Runtime): string[] =>
+  sealed === null || sealed.cleared
+    ? []
+    : [new Date(Date.parse(sealed.sealed_at) + lookAfterMs.sealed).toISOString()]
+
 /** When a finished session may be removed; one with retained work stays. */
 const removableAt = (document: Document): string[] =>
   document.retained_work
     ? []
     : [new Date(Date.parse(document.updated_at) + limits.retention.days * 86_400_000).toISOString()]
+
+/** Whether a session is over and its journal is still to be sealed. */
+export const isUnsealed = ({ settled, sealed }: Runtime): boolean => settled && sealed === null
 
 /**
  * When the sweep has to look at a session next; null once nothing about it can be left half-done. Counted from the last
@@ -272,8 +306,8 @@ export const dueAt = ({ document, runtime, outbox }: SessionItem): string | null
   // A worker whose session is settled and whose end was not recorded is a leftover too.
   const outlives = runtime.settled && runtime.compute !== null && runtime.compute.status !== 'stopped'
   const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending || outlives
-  const due = isHalfDone ? [after(lookAfterMs.halfDone)] : []
-  if (runtime.settled) due.push(...removableAt(document))
+  const due = isHalfDone || isUnsealed(runtime) ? [after(lookAfterMs.halfDone)] : []
+  if (runtime.settled) due.push(...clearableAt(runtime), ...removableAt(document))
   else if (!runtime.resting) {
     due.push(...deadlines(document))
     if (isSlow(document)) due.push(after(lookAfterMs.gate))

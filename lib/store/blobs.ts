@@ -45,7 +45,7 @@ const remove = async (s3: S3Client, bucket: string, keys: string[]): Promise<voi
 
 export const createBlobs = (s3: S3Client, bucket: string) => ({
   /** Writes an object, replacing what is there; only for bytes that every repeat writes the same. */
-  put: async (key: string, body: string, contentType = 'application/json'): Promise<void> => {
+  put: async (key: string, body: string | Buffer, contentType = 'application/json'): Promise<void> => {
     await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: contentType }))
   },
 
@@ -102,6 +102,20 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
     }
   },
 
+  /** The bytes of an object, or some of them; null when there is none, or when it does not reach so far. */
+  bytes: async (key: string, part?: { from: number; length: number }): Promise<Buffer | null> => {
+    const Range = part && `bytes=${part.from}-${part.from + part.length - 1}`
+    try {
+      const answer = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key, Range }))
+      const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? [])
+      return part && bytes.length !== part.length ? null : bytes
+    } catch (error) {
+      if (error instanceof NoSuchKey) return null
+      if (error instanceof S3ServiceException && error.name === 'InvalidRange') return null
+      throw error
+    }
+  },
+
   /** The bytes of an object as a stream; null when there is none. */
   stream: async (key: string): Promise<ReadableStream | null> => {
     try {
@@ -135,6 +149,9 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
     )
     return Contents.flatMap(({ Key }) => (Key === undefined ? [] : [Key]))
   },
+
+  /** Removes objects, at most a thousand; harmless for one that is not there. Throws `unavailable` when one stays. */
+  remove: (keys: string[]): Promise<void> => remove(s3, bucket, keys),
 
   /**
    * Removes every object below a prefix, which names a folder (`…/`); harmless to repeat. When it returns, a listing

@@ -42,6 +42,9 @@ export const objectKey = {
   agentSnapshotPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/agent-snapshots/`,
   agentSnapshot: (team: string, id: string, sequence: number) =>
     `teams/${team}/sessions/${id}/agent-snapshots/${pad(sequence)}.json`,
+  /** A sealed journal, by the SHA-256 of its bytes in hex. */
+  sealed: (team: string, id: string, sha256: string) =>
+    `teams/${team}/sessions/${id}/sealed/${sha256}.jsonl.zst`,
   bundle: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/bundles/${name}`,
   artifact: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/artifacts/${name}`,
 } as const

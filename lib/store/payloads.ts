@@ -22,11 +22,11 @@ const refOf = (text: string): DataRef => {
 export const createPayloads = (blobs: Blobs) => {
   /** The data that a reference stands for. Throws `journal_damaged` where it is missing or another. */
   const load = async ({ team, id }: Id, ref: DataRef): Promise<Data> => {
-    const text = await blobs.get(objectKey.artifact(team, id, ref.artifact))
-    if (text === null) throw new GatehouseError('journal_damaged', `artifact ${ref.artifact} is missing`)
-    if (Buffer.byteLength(text) !== ref.bytes || hash('sha256', text) !== ref.sha256)
+    const bytes = await blobs.bytes(objectKey.artifact(team, id, ref.artifact))
+    if (bytes === null) throw new GatehouseError('journal_damaged', `artifact ${ref.artifact} is missing`)
+    if (bytes.length !== ref.bytes || hash('sha256', bytes) !== ref.sha256)
       throw new GatehouseError('journal_damaged', `artifact ${ref.artifact} is not what its entry refers to`)
-    return dataSchema.parse(JSON.parse(text))
+    return dataSchema.parse(JSON.parse(bytes.toString()))
   }
 
   return {

@@ -46,14 +46,15 @@ export const createPlatform = (options: {
 }) => {
   const { clients, settings, compute, policy, clock = Date.now } = options
   const blobs = createBlobs(clients.s3, settings.bucket)
-  const journals = createJournals(clients.s3, settings.bucket, blobs)
+  const journals = createJournals(clients.s3, settings.bucket, blobs, (id) => sessions.get(id))
+  const sessions = createSessions(clients.dynamo, settings.table, clock, journals)
   const payloads = createPayloads(blobs)
   return {
     clock,
     compute,
     policy,
     blobs,
-    sessions: createSessions(clients.dynamo, settings.table, clock, journals),
+    sessions,
     journals,
     payloads,
     states: createStates(blobs, journals, payloads),

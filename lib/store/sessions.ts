@@ -103,7 +103,7 @@ export const createSessions = (
     const waiting = there.outbox.find((line) => line.sequence === sequence)
     if (waiting) return next.outbox.some(({ line }) => line === waiting.line) ? there : null
     // What has left the outbox is in the journal.
-    const [entry] = there.journal_head.sequence < sequence ? [] : await journals.after(next, sequence - 1, 1)
+    const [entry] = there.journal_head.sequence < sequence ? [] : await journals.after(there, sequence - 1, 1)
     return entry?.hash === next.journal_head.hash ? there : null
   }
 
@@ -240,6 +240,25 @@ export const createSessions = (
         ),
       )
       return shards.flat().map(dueOf).toSorted(byDueTime).slice(0, limit)
+    },
+
+    /** The first `limit` of a team's settled sessions whose journals are not sealed. Reads the team's rows up to there. */
+    unsealed: async (team: string, limit: number): Promise<Due[]> => {
+      const rows = await firstRows(
+        {
+          KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
+          ProjectionExpression: 'pk, sk, due_at',
+          FilterExpression:
+            'runtime.settled = :true AND attribute_not_exists(removing_at)' +
+            ' AND (attribute_not_exists(runtime.sealed) OR attribute_type(runtime.sealed, :null))',
+          ExpressionAttributeValues: {
+            ...{ ':pk': `TEAM#${team}`, ':prefix': 'SESSION#' },
+            ...{ ':true': true, ':null': 'NULL' },
+          },
+        },
+        limit,
+      )
+      return rows.map((row) => dueOf({ due_at: '', ...row }))
     },
 
     /**

@@ -33,7 +33,7 @@ const cancelled: Decision = { path: 'cancel', body: {} }
 const endings = { yes, no, cancel: () => cancelled }
 
 const isOver = ({ document, runtime, outbox }: SessionItem) =>
-  ((hasEnded(document) && runtime.settled) || runtime.resting) &&
+  ((hasEnded(document) && runtime.settled && runtime.sealed !== null) || runtime.resting) &&
   outbox.length === 0 &&
   runtime.answers.length === 0 &&
   !runtime.start_pending

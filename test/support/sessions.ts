@@ -4,7 +4,7 @@ import { newId } from '../../lib/ids.ts'
 import type { Actor } from '../../lib/journal/entry.ts'
 import type { Fact, RecordFact } from '../../lib/journal/facts.ts'
 import type { Document } from '../../lib/session/document.ts'
-import { type Change, changeItem, createItem, type SessionItem } from '../../lib/session/item.ts'
+import { type Change, changeItem, createItem, type Seal, type SessionItem } from '../../lib/session/item.ts'
 import type { State, Step } from '../../lib/session/states.ts'
 
 export const ada: Actor = { kind: 'person', id: 'ada' }
@@ -13,6 +13,11 @@ export const system: Actor = { kind: 'system', id: 'test' }
 /** The moment at which the fake clocks of these tests begin. */
 export const epochMs = Date.UTC(2030, 0, 1)
 export const at = (ms: number): string => new Date(epochMs + ms).toISOString()
+
+/** A seal with which nothing is left to be done, of an object that need not be there. */
+export const aSeal = (): Seal => ({
+  ...{ sha256: '0'.repeat(64), bytes: 1, through: 0, frame_entries: 1, sealed_at: at(0), cleared: true },
+})
 
 export const aContract = (more: Partial<Contract> = {}): Contract => ({
   ...contractSchema.parse({ checks: [{ name: 'unit', command: './run-tests' }] }),

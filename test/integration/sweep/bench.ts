@@ -65,7 +65,7 @@ export const startBench = async () => {
   )
 
   const item = (id: Id) => platform.sessions.require(id)
-  const events = async (id: Id) => platform.journals.after(id, -1, 10_000)
+  const events = async (id: Id) => platform.journals.after(await item(id), -1, 10_000)
 
   /** Writes a session as it stands, whether or not the lifecycle leads there. */
   const put = async (session: SessionItem): Promise<Id> => {

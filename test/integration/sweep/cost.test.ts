@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { sessionAt } from '../../support/sessions.ts'
+import { aSeal, sessionAt } from '../../support/sessions.ts'
 import { type Bench, freshTeam, gateFact, type Id, minute, startBench } from './bench.ts'
 
 let bench: Bench
@@ -25,7 +25,7 @@ it('a round costs a few calls, however many sessions wait, and finds the one who
   }
   // A finished one, which nobody looks at.
   const item = sessionAt('merged', 'Settle')
-  const runtime = { ...item.runtime, settled: true, start_pending: false }
+  const runtime = { ...item.runtime, settled: true, start_pending: false, sealed: aSeal() }
   const over = await bench.put({ ...item, team: freshTeam(), outbox: [], runtime })
   bench.pass(minute)
   expect(await bench.round()).toMatchObject({ looked: 0, faults: [] })

@@ -7,7 +7,7 @@ import type { Runtime } from '../../../lib/session/item.ts'
 import type { Clients } from '../../../lib/store/clients.ts'
 import { itemKey, objectKey } from '../../../lib/store/keys.ts'
 import { Crash, crashAt } from '../../support/pieces.ts'
-import { aCheckpoint, sessionAt, sha } from '../../support/sessions.ts'
+import { aCheckpoint, aSeal, sessionAt, sha } from '../../support/sessions.ts'
 import { type Bench, freshTeam, gateFact, type Id, minute, startBench } from './bench.ts'
 
 let bench: Bench
@@ -130,7 +130,12 @@ const placeOf = async (id: Id) => {
   await bench.requireWhole(id)
   return {
     ...{ executions, workers, holds: slots.includes(id.id), outbox, answers: runtime.answers.length },
-    ...{ settled: runtime.settled, task: runtime.task, compute: runtime.compute?.status ?? null },
+    ...{
+      settled: runtime.settled,
+      sealed: runtime.sealed !== null,
+      task: runtime.task,
+      compute: runtime.compute?.status ?? null,
+    },
     ...{
       state: document.state,
       step: document.step,
@@ -219,7 +224,7 @@ it.each(['before', 'after'] as const)(
   async (when) => {
     for (let n = 1; ; n++) {
       const item = sessionAt('merged', 'Settle')
-      const runtime = { ...item.runtime, settled: true, start_pending: false }
+      const runtime = { ...item.runtime, settled: true, start_pending: false, sealed: aSeal() }
       const finished = { ...item.document, updated_at: inMs(0) }
       const id = await bench.put({ ...item, team: freshTeam(), outbox: [], runtime, document: finished })
       await bench.platform.blobs.put(objectKey.bundle(id.team, id.id, 'one'), 'work')

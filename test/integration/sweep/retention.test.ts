@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { newMemory } from '../../../functions/sweep/round.ts'
 import { limits } from '../../../lib/limits.ts'
 import { itemKey, objectKey } from '../../../lib/store/keys.ts'
-import { aCheckpoint, sessionAt } from '../../support/sessions.ts'
+import { aCheckpoint, aSeal, sessionAt } from '../../support/sessions.ts'
 import { type Bench, freshTeam, type Id, minute, startBench } from './bench.ts'
 
 let bench: Bench
@@ -16,7 +16,7 @@ const dayMs = 24 * 60 * minute
 /** A session that ended when the clock began, with nothing left to do. */
 const finished = async (team = freshTeam(), more: Parameters<typeof sessionAt>[2] = []): Promise<Id> => {
   const item = sessionAt('merged', 'Settle', more)
-  const runtime = { ...item.runtime, settled: true, start_pending: false }
+  const runtime = { ...item.runtime, settled: true, start_pending: false, sealed: aSeal() }
   const id = await bench.put({ ...item, team, outbox: [], runtime })
   await bench.platform.blobs.put(objectKey.bundle(team, id.id, 'one'), 'work')
   return id
@@ -71,7 +71,7 @@ it('what a team has beyond its number goes, oldest first, while sessions of it l
   const others = Array.from({ length: sessions }, async () => {
     const item = sessionAt('merged', 'Settle')
     const updated_at = new Date(bench.clock.now + minute).toISOString()
-    const runtime = { ...item.runtime, settled: true, start_pending: false }
+    const runtime = { ...item.runtime, settled: true, start_pending: false, sealed: aSeal() }
     return bench.put({ ...item, team, outbox: [], runtime, document: { ...item.document, updated_at } })
   })
   await Promise.all(others)

@@ -5,7 +5,7 @@ import { limits } from '../../../lib/limits.ts'
 import { openGate } from '../../../lib/session/gates.ts'
 import { arrived, changeItem, dueAt, type SessionItem } from '../../../lib/session/item.ts'
 import { renewLease, takeLease } from '../../../lib/session/worker.ts'
-import { aCheckpoint, at, epochMs, sessionAt } from '../../support/sessions.ts'
+import { aCheckpoint, aSeal, at, epochMs, sessionAt } from '../../support/sessions.ts'
 
 const nothing = { actor: { kind: 'system', id: 'test' } as const, facts: [] }
 const hour = 3_600_000
@@ -74,11 +74,22 @@ describe('the sweep looks', () => {
     expect(dueAt(carriedOut(sessionAt('running', 'Rest'), 0, { resting: true }))).toBeNull()
   })
 
+  it('soon at a settled one that is not sealed, and then when its segments may go', () => {
+    const kept = { checkpoint: aCheckpoint(), reason: 'abandoned' }
+    const facts: RecordFact[] = [{ type: 'workspace_retained', data: kept }]
+    const item = sessionAt('abandoned', 'Settle', facts)
+    expect(due(carriedOut(item, 0, { settled: true }))).toBe(30_000)
+    const sealed = { ...aSeal(), sealed_at: at(hour), cleared: false }
+    expect(due(carriedOut(item, hour, { settled: true, sealed }))).toBe(3 * hour)
+    expect(dueAt(carriedOut(item, hour, { resting: true }))).toBeNull()
+  })
+
   it('at a settled one when it may be removed, and never at one with retained work', () => {
-    const settled = carriedOut(sessionAt('merged', 'Settle'), hour, { settled: true })
+    const over = { settled: true, sealed: aSeal() }
+    const settled = carriedOut(sessionAt('merged', 'Settle'), hour, over)
     expect(due(settled)).toBe(limits.retention.days * 24 * hour + 1000)
     const kept = { checkpoint: aCheckpoint(), reason: 'abandoned' }
     const facts: RecordFact[] = [{ type: 'workspace_retained', data: kept }]
-    expect(dueAt(carriedOut(sessionAt('abandoned', 'Settle', facts), hour, { settled: true }))).toBeNull()
+    expect(dueAt(carriedOut(sessionAt('abandoned', 'Settle', facts), hour, over))).toBeNull()
   })
 })
