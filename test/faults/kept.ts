@@ -22,7 +22,7 @@ export const openKept = (home: string) => {
   const settings = serviceSettingsSchema.parse(JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')))
   const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
   const blobs = createBlobs(clients.s3, settings.bucket)
-  const journals = createJournals(clients.s3, settings.bucket, blobs)
+  const journals = createJournals(clients.s3, settings.bucket, blobs, (id) => sessions.get(id))
   const payloads = createPayloads(blobs)
   const sessions = createSessions(clients.dynamo, settings.table, Date.now, journals)
   const key = (name: string) => ({

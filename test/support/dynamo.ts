@@ -79,7 +79,7 @@ export const openTable = async (backend: DynamoBackend, table = 'gatehouse') => 
     dynamo,
     table,
     /** Of a bucket that is not there: what these tests write never leaves the table. */
-    journals: createJournals(s3, '', createBlobs(s3, '')),
+    journals: createJournals(s3, '', createBlobs(s3, ''), async () => null),
     close: async () => {
       for (const client of [dynamo, s3, sfn]) client.destroy()
       await service.close()

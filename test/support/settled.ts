@@ -12,8 +12,8 @@ const said = (count: number): Fact[] =>
   }))
 
 /**
- * A settled session, whose journal is in the bucket as segments of so many entries each and one of four before them, and
- * is not sealed.
+ * A settled session, whose journal is in the bucket as two segments of two entries and then segments of so many each,
+ * and is not sealed.
  */
 export const settledWith = async (
   { platform, clients, settings }: Pick<Pieces, 'platform' | 'clients' | 'settings'>,

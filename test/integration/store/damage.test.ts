@@ -93,7 +93,7 @@ describe('one changed byte', () => {
   it('in a segment or in the data of an entry is found, and never read as something else', async () => {
     const { item, artifact } = await withArtifact()
     const entries = await entriesOf(item)
-    const keys = [0, 4, 7, 8, 14].map((first) => objectKey.segment(item.team, item.id, first))
+    const keys = [0, 2, 4, 7, 8, 14].map((first) => objectKey.segment(item.team, item.id, first))
     expect(await proveJournal(pieces.platform, item)).toMatchObject({ ok: true, entries: entries.length })
     await fc.assert(
       fc.asyncProperty(flip, async ({ place, by, which, cursor }) => {
