@@ -4,7 +4,7 @@ import { emptyHead, type Head } from '../journal/entry.ts'
 import { entriesOf, toBytes } from '../journal/lines.ts'
 import { limits } from '../limits.ts'
 import { isUnsealed, type Seal, type SessionItem } from '../session/item.ts'
-import { drained } from './effects.ts'
+import { carryOut } from './effects.ts'
 import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
 import { compressFrame, type Frame, writeSeekTable } from './seekable.ts'
@@ -119,7 +119,7 @@ export const seal = async (
   id: Id,
   bounds: Bounds = limits.seal,
 ): Promise<SessionItem> => {
-  const item = await drained(platform, id)
+  const item = await carryOut(platform, await platform.sessions.require(id))
   return isUnsealed(item.runtime) && item.outbox.length === 0 ? writeSeal(platform, item, bounds) : item
 }
 
@@ -129,7 +129,7 @@ export const seal = async (
  * damaged too.
  */
 export const clearSealed = async (platform: Platform, id: Id): Promise<SessionItem> => {
-  const item = await drained(platform, id)
+  const item = await carryOut(platform, await platform.sessions.require(id))
   const { sealed } = item.runtime
   if (sealed === null || sealed.cleared) return item
   if (!(await platform.journals.isSealWhole(item, sealed))) return writeSeal(platform, item, limits.seal)
