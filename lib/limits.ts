@@ -127,8 +127,13 @@ export const limits = {
     webFetch: { url: 2048, title: 4096, mimeType: 128, bodyCharacters: 100_000, redirects: 10 },
   },
 
-  /** How long a write to a session tries again while other writes come first, and its random pause between two tries. */
-  contention: { ms: 15_000, pauseMs: { least: 5, most: 60 } },
+  /**
+   * How long a write to a session tries again while other writes come first, its random pause between two tries, and how
+   * long those behind it in the same process wait for it.
+   */
+  contention: { ms: 15_000, pauseMs: { least: 5, most: 60 }, turnMs: 250 },
+  /** A call to DynamoDB, S3 or Step Functions: to be connected, and to be answered. */
+  awsCallMs: { connect: 5_000, answer: 30_000 },
 
   sessionTokenMs: 24 * 3600_000,
   idempotencyTtlMs: 24 * 3600_000,

@@ -3,6 +3,7 @@ import { S3Client } from '@aws-sdk/client-s3'
 import { SFNClient } from '@aws-sdk/client-sfn'
 import { DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
+import { limits } from '../limits.ts'
 
 /** Where the three services are. On AWS the endpoints are absent and the SDK finds them by region. */
 export const serviceSettingsSchema = z.object({
@@ -34,7 +35,16 @@ type Credentials = { accessKeyId: string; secretAccessKey: string }
 
 /** The ordinary SDK clients; credentials come from the SDK's own chain unless given. */
 export const connect = (settings: ServiceSettings, credentials?: Credentials): Clients => {
-  const common = { region: settings.region, ...(credentials ? { credentials } : {}) }
+  const common = {
+    region: settings.region,
+    // Without these a call whose connection went dead would be waited for without an end.
+    requestHandler: {
+      connectionTimeout: limits.awsCallMs.connect,
+      requestTimeout: limits.awsCallMs.answer,
+      throwOnRequestTimeout: true,
+    },
+    ...(credentials ? { credentials } : {}),
+  }
   const dynamo = new DynamoDBClient({
     ...common,
     ...(settings.dynamodb ? { endpoint: settings.dynamodb } : {}),

@@ -75,7 +75,7 @@ export const createSessions = (
   journals: Pick<Journals, 'after'>,
 ) => {
   const firstRows = rowReader(dynamo, table)
-  const inTurn = createTurns()
+  const inTurn = createTurns(limits.contention.turnMs)
 
   const get = async (id: Id): Promise<SessionItem | null> => {
     const answer = await dynamo.send(

@@ -17,9 +17,10 @@ const settlesWithin = async (ms: number, promise: Promise<unknown>): Promise<boo
 
 /**
  * Runs what is asked for under one key one after another, in the order of asking, within this process; other keys are
- * not waited for. Resolves to null, with nothing run, when its turn does not come within `ms`.
+ * not waited for. What runs for longer than `turnMs` is waited for no more: it may hang. Resolves to null, with nothing
+ * run, when its turn does not come within `ms`.
  */
-export const createTurns = () => {
+export const createTurns = (turnMs: number) => {
   const last = new Map<string, Promise<unknown>>()
   return async <Result>(
     key: string,
@@ -27,18 +28,21 @@ export const createTurns = () => {
     run: () => Promise<Result>,
   ): Promise<{ result: Result } | null> => {
     const before = last.get(key)
-    const done = Promise.withResolvers<void>()
+    const over = Promise.withResolvers<void>()
+    let timer: NodeJS.Timeout | undefined
     // Who gives up does not let those behind it past the one that still runs.
-    const all = Promise.all([before, done.promise])
+    const all = Promise.all([before, over.promise])
     last.set(key, all)
     void all.then(() => {
       if (last.get(key) === all) last.delete(key)
     })
     try {
       if (before && !(await settlesWithin(ms, before))) return null
+      timer = setTimeout(over.resolve, turnMs)
       return { result: await run() }
     } finally {
-      done.resolve()
+      clearTimeout(timer)
+      over.resolve()
     }
   }
 }

@@ -5,7 +5,7 @@ const long = 60_000
 
 describe('turns', () => {
   it('run one after another under one key, in the order of asking, whatever the ones before come to', async () => {
-    const inTurn = createTurns()
+    const inTurn = createTurns(long)
     const seen: string[] = []
     const gate = Promise.withResolvers<void>()
     const first = inTurn('a', long, async () => {
@@ -25,7 +25,7 @@ describe('turns', () => {
   })
 
   it('are given up when they do not come in time, and let nobody past the one that still runs', async () => {
-    const inTurn = createTurns()
+    const inTurn = createTurns(long)
     const gate = Promise.withResolvers<void>()
     const seen: string[] = []
     const hangs = inTurn('a', long, async () => {
@@ -40,5 +40,14 @@ describe('turns', () => {
     await Promise.all([hangs, patient])
     expect(seen).toEqual(['hung', 'patient'])
     expect(await inTurn('a', 0, async () => 'free')).toEqual({ result: 'free' })
+  })
+
+  it('of one that hangs is waited for only so long, and it ends beside those that came behind', async () => {
+    const inTurn = createTurns(5)
+    const gate = Promise.withResolvers<void>()
+    const hangs = inTurn('a', long, () => gate.promise)
+    expect(await inTurn('a', long, async () => 'went on')).toEqual({ result: 'went on' })
+    gate.resolve()
+    expect(await hangs).toEqual({ result: undefined })
   })
 })
