@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 /** The prefixes of all ids (API.md, top): an id is `<prefix>_` and a UUIDv7 in 26 base-32 characters, so ids sort by time. */
 export const idPrefixes = [
-  ...['ses', 'gate', 'rev', 'evt', 'tok', 'hook', 'wrk', 'cmd', 'req', 'chk'],
+  ...['ses', 'gate', 'rev', 'evt', 'tok', 'hook', 'wrk', 'cmd', 'req', 'chk', 'imp'],
   // What the agent's records speak of: run, turn, message, tool call, approval, branch.
   ...['run', 'turn', 'msg', 'call', 'apr', 'brn'],
 ] as const

@@ -136,6 +136,26 @@ export const limits = {
   awsCallMs: { connect: 5_000, answer: 30_000 },
 
   sessionTokenMs: 24 * 3600_000,
+  /**
+   * A session as one archive, and an import of records (spec/session-record.md B.7): bytes as they are uploaded and when
+   * they are unpacked, entries of the journal, files, and bytes of the manifest that names them.
+   */
+  archive: {
+    bytes: 64 * 1024 * 1024,
+    unpacked: 256 * 1024 * 1024,
+    entries: 100_000,
+    files: 10_000,
+    manifest: 4 * 1024 * 1024,
+  },
+  /**
+   * How long an import may write once it holds its session's id, and how long it keeps the id to itself. The second
+   * leaves the sweep, which removes what a dead import wrote, no chance to meet the first.
+   */
+  importWriteMs: 15 * 60_000,
+  importHoldMs: 2 * 3600_000,
+  /** An upload that nobody imported is removed after this. */
+  uploadDays: 1,
+
   idempotencyTtlMs: 24 * 3600_000,
   idempotencyLeaseMs: 60_000,
   presignSecs: 900,

@@ -10,9 +10,11 @@ import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
 import { fieldErrors, requireJson } from './input.ts'
 import { problem, toGatehouseError } from './problem.ts'
+import { archiveRoutes } from './routes/archive.ts'
 import { controlRoutes } from './routes/controls.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { historyRoutes } from './routes/history.ts'
+import { importRoutes } from './routes/imports.ts'
 import { journalRoutes } from './routes/journal.ts'
 import { journalLineRoutes } from './routes/journal-lines.ts'
 import { reviewRoutes } from './routes/review.ts'
@@ -74,6 +76,8 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   journalRoutes(app, platform, options.log)
   journalLineRoutes(app, platform)
   snapshotRoutes(app, platform)
+  archiveRoutes(app, platform)
+  importRoutes(app, platform)
   historyRoutes(app, platform)
   workerRoutes(app, platform)
 

@@ -1,10 +1,16 @@
-import type { z } from '@hono/zod-openapi'
+import { z } from '@hono/zod-openapi'
 import { problemSchema } from './schemas.ts'
 
 /** A JSON answer in a route's description. */
 export const answers = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
   description,
   content: { 'application/json': { schema } },
+})
+
+/** An answer of bytes in a route's description. */
+export const bytes = <Type extends string>(type: Type, description: string) => ({
+  description,
+  content: { [type]: { schema: z.string() } },
 })
 
 /** A required JSON body in a route's description. */

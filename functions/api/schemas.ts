@@ -94,6 +94,13 @@ export const problemSchema = z
     code: z.enum(codes),
     request_id: z.string(),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    /** The first line of an import that was refused, counted from 1, and what came of it. */
+    line: z.number().int().optional(),
+    outcome: z.enum(['unsupported_version', 'unsupported_type', 'invalid', 'out_of_place']).optional(),
+    /** The record that an export has no place for, by its entry, and how many could be exported before it. */
+    record: z
+      .object({ sequence: z.number().int(), type: z.string(), exportable: z.number().int() })
+      .optional(),
     /** The session as it is now, where a decision came too late or named what has moved. */
     session: sessionSchema.optional(),
     /** The review as it is now, where an approval named an older one. */

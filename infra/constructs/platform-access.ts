@@ -2,6 +2,7 @@ import type { TableV2 } from 'aws-cdk-lib/aws-dynamodb'
 import { Effect, PolicyStatement } from 'aws-cdk-lib/aws-iam'
 import type { IFunction } from 'aws-cdk-lib/aws-lambda'
 import type { Bucket } from 'aws-cdk-lib/aws-s3'
+import { uploadsPrefix } from '../../lib/store/keys.ts'
 
 /** What the entry points work with, as far as a permission or an environment names it. */
 export type PlatformResources = {
@@ -23,8 +24,8 @@ const allow = (fn: IFunction, actions: string[], ...resources: string[]) =>
   fn.addToRolePolicy(new PolicyStatement({ effect: Effect.ALLOW, actions, resources }))
 
 /**
- * Allows what `lib/store` calls and no more. Nothing may scan the table, and nothing but the sweep may delete an object
- * (a journal is only ever added to, until its whole session goes) or stop an execution.
+ * Allows what `lib/store` calls and no more. Nothing may scan the table, and nothing but the sweep may delete an object of
+ * a session (a journal is only ever added to, until its whole session goes) or stop an execution.
  */
 export const grantPlatform = (fn: IFunction, resources: PlatformResources): void => {
   const { table, bucket, stateMachineArn, executionArns } = resources
@@ -37,11 +38,13 @@ export const grantPlatform = (fn: IFunction, resources: PlatformResources): void
   allow(fn, ['states:DescribeExecution'], executionArns)
 }
 
-/** What only the API needs besides: the workers' heartbeats, and histories for people to read. */
+/** What only the API needs besides: the workers' heartbeats, histories for people to read, and uploads to import from. */
 export const grantApiPlatform = (fn: IFunction, resources: PlatformResources): void => {
   grantPlatform(fn, resources)
   allow(fn, ['states:SendTaskHeartbeat'], resources.stateMachineArn)
   allow(fn, ['states:GetExecutionHistory'], resources.executionArns)
+  const uploads = resources.bucket.arnForObjects(`${uploadsPrefix}*`)
+  allow(fn, ['s3:GetObject', 's3:PutObject', 's3:DeleteObject'], uploads)
 }
 
 /** What only the sweep needs besides: to put off what can't be read, to remove old sessions, to end lost executions. */

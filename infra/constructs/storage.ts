@@ -2,6 +2,8 @@ import { Duration, RemovalPolicy } from 'aws-cdk-lib'
 import { AttributeType, Billing, ProjectionType, TableEncryptionV2, TableV2 } from 'aws-cdk-lib/aws-dynamodb'
 import { BlockPublicAccess, Bucket, BucketEncryption, ObjectOwnership } from 'aws-cdk-lib/aws-s3'
 import { Construct } from 'constructs'
+import { limits } from '../../lib/limits.ts'
+import { uploadsPrefix } from '../../lib/store/keys.ts'
 import { tableShape } from '../../lib/store/table.ts'
 
 const text = (name: string) => ({ name, type: AttributeType.STRING })
@@ -42,6 +44,11 @@ export class Storage extends Construct {
           abortIncompleteMultipartUploadAfter: Duration.days(7),
           noncurrentVersionExpiration: Duration.days(30),
           expiredObjectDeleteMarker: true,
+        },
+        {
+          prefix: uploadsPrefix,
+          expiration: Duration.days(limits.uploadDays),
+          noncurrentVersionExpiration: Duration.days(limits.uploadDays),
         },
       ],
       removalPolicy: RemovalPolicy.RETAIN,

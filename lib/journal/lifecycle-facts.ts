@@ -16,6 +16,7 @@ import {
   usageSchema,
 } from '../session/document.ts'
 import { failureKindSchema, stageSchema, stateSchema, stepSchema } from '../session/states.ts'
+import { creationSchema } from './agent/records.ts'
 import { factSchema as fact } from './fact.ts'
 
 const results = z.array(checkResultSchema)
@@ -55,7 +56,11 @@ export const lifecycleFactSchema = z.discriminatedUnion('type', [
         steering_messages: true,
         checkpoint: true,
       })
-      .extend({ yes_ship: z.strictObject({ by: z.string() }).nullable().default(null) }),
+      .extend({
+        yes_ship: z.strictObject({ by: z.string() }).nullable().default(null),
+        /** The agent's first record as it was imported, where it is another than this one comes to by itself. */
+        agent: creationSchema.shape.data.optional(),
+      }),
   ),
   /** What was missing at preflight; `retries` counts the gates that were opened for it. */
   fact(

@@ -54,6 +54,8 @@ export const createVerifier = (sessionId: string) => {
     /** The last entry that was found right. */
     head: reached,
     isBroken: (): boolean => problem !== null,
+    /** The first thing that was found wrong so far. */
+    problem: (): Problem | null => problem,
 
     /**
      * Checks the next line's place and bytes. The entry, which has to be folded next; null when something is wrong with

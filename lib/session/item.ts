@@ -112,6 +112,8 @@ export const runtimeSchema = z.strictObject({
   entered_at: z.string().nullable().default(null),
   /** When the fault was met that Recover dealt with last; a repeat of the same is recognised by it. */
   last_recovery: z.string().nullable().default(null),
+  /** The import that made this session, and when; its repeat is recognised by it. */
+  imported: z.strictObject({ by: z.string(), at: time }).nullable().default(null),
   /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
   looked_at: time,
   /** Null until the journal of a settled session is sealed. */
@@ -150,7 +152,8 @@ export type Change = {
   looked?: true
 }
 
-const freshRuntime = (time: string): Runtime => ({
+/** What a replay can't know of a session that has just been made. */
+export const freshRuntime = (time: string): Runtime => ({
   attempt: 1,
   execution_arn: null,
   start_pending: true,
@@ -167,6 +170,7 @@ const freshRuntime = (time: string): Runtime => ({
   resting: false,
   entered_at: null,
   last_recovery: null,
+  imported: null,
   looked_at: time,
   sealed: null,
 })
@@ -288,11 +292,15 @@ const clearableAt = ({ sealed }: Runtime): string[] =>
     ? []
     : [new Date(Date.parse(sealed.sealed_at) + lookAfterMs.sealed).toISOString()]
 
+/** When a session was done with, as retention counts: one that was imported is as old as its import. */
+export const finishedAt = (document: Pick<Document, 'updated_at'>, imported: Runtime['imported']): string =>
+  imported && imported.at > document.updated_at ? imported.at : document.updated_at
+
 /** When a finished session may be removed; one with retained work stays. */
-const removableAt = (document: Document): string[] =>
-  document.retained_work
-    ? []
-    : [new Date(Date.parse(document.updated_at) + limits.retention.days * 86_400_000).toISOString()]
+const removableAt = ({ document, runtime }: SessionItem): string[] => {
+  const finished = Date.parse(finishedAt(document, runtime.imported))
+  return document.retained_work ? [] : [new Date(finished + limits.retention.days * 86_400_000).toISOString()]
+}
 
 /** Whether a session is over and its journal is still to be sealed. */
 export const isUnsealed = ({ settled, sealed }: Runtime): boolean => settled && sealed === null
@@ -301,13 +309,14 @@ export const isUnsealed = ({ settled, sealed }: Runtime): boolean => settled && 
  * When the sweep has to look at a session next; null once nothing about it can be left half-done. Counted from the last
  * look and not from the last write: a worker that keeps its lease alive must not keep the sweep away.
  */
-export const dueAt = ({ document, runtime, outbox }: SessionItem): string | null => {
+export const dueAt = (item: SessionItem): string | null => {
+  const { document, runtime, outbox } = item
   const after = (ms: number) => new Date(Date.parse(runtime.looked_at) + ms).toISOString()
   // A worker whose session is settled and whose end was not recorded is a leftover too.
   const outlives = runtime.settled && runtime.compute !== null && runtime.compute.status !== 'stopped'
   const isHalfDone = outbox.length > 0 || runtime.answers.length > 0 || runtime.start_pending || outlives
   const due = isHalfDone || isUnsealed(runtime) ? [after(lookAfterMs.halfDone)] : []
-  if (runtime.settled) due.push(...clearableAt(runtime), ...removableAt(document))
+  if (runtime.settled) due.push(...clearableAt(runtime), ...removableAt(item))
   else if (!runtime.resting) {
     due.push(...deadlines(document))
     if (isSlow(document)) due.push(after(lookAfterMs.gate))

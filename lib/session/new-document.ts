@@ -4,7 +4,7 @@ import { steps } from './states.ts'
 
 /** The document that a session begins with. */
 export const newDocument = (
-  data: Extract<RecordFact, { type: 'session_created' }>['data'],
+  { agent: _, ...data }: Extract<RecordFact, { type: 'session_created' }>['data'],
   time: string,
 ): Document => ({
   ...data,

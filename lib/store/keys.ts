@@ -9,6 +9,7 @@ export const itemKey = {
     pk: `TEAM#${team}`,
     sk: `WAITING#${since}#${id}`,
   }),
+  import: (team: string, id: string) => ({ pk: `TEAM#${team}`, sk: `IMPORT#${id}` }),
   token: (secret: string) => ({
     pk: `TOKEN#${createHash('sha256').update(secret).digest('hex')}`,
     sk: 'TOKEN',
@@ -29,6 +30,9 @@ export const allDueShards = Array.from({ length: dueShards }, (_, index) => `LIV
 
 const pad = (sequence: number) => String(sequence).padStart(12, '0')
 
+/** Where everything that is uploaded for an import lies. */
+export const uploadsPrefix = 'imports/'
+
 /** Keys of a session's objects in the bucket (DESIGN 4). */
 export const objectKey = {
   /** All that belongs to a session. */
@@ -46,5 +50,9 @@ export const objectKey = {
   sealed: (team: string, id: string, sha256: string) =>
     `teams/${team}/sessions/${id}/sealed/${sha256}.jsonl.zst`,
   bundle: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/bundles/${name}`,
+  artifactPrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/artifacts/`,
   artifact: (team: string, id: string, name: string) => `teams/${team}/sessions/${id}/artifacts/${name}`,
+  bundlePrefix: (team: string, id: string) => `teams/${team}/sessions/${id}/bundles/`,
+  /** What somebody uploaded to be imported; outside of `teams/`, so that the bucket itself can let it expire. */
+  upload: (team: string, importId: string) => `${uploadsPrefix}${team}/${importId}`,
 } as const

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { GatehouseError } from '../errors.ts'
+import { refOf } from '../journal/data-ref.ts'
 import { canonical, type DataRef, type Entry } from '../journal/entry.ts'
 import type { Blobs } from './blobs.ts'
 import { objectKey } from './keys.ts'
@@ -11,12 +12,6 @@ type Data = Entry['data']
 export type Payloads = ReturnType<typeof createPayloads>
 
 const dataSchema = z.record(z.string(), z.unknown())
-
-/** The reference to data that is kept beside the journal; equal data has the same one. */
-const refOf = (text: string): DataRef => {
-  const sha256 = hash('sha256', text)
-  return { artifact: `data-${sha256}.json`, bytes: Buffer.byteLength(text), sha256 }
-}
 
 /** Data of entries that is too large for them: artifacts that are named by the hash of their bytes. */
 export const createPayloads = (blobs: Blobs) => {

@@ -2,6 +2,7 @@ import { createAdmission } from './admission.ts'
 import { createBlobs } from './blobs.ts'
 import type { Clients, ServiceSettings } from './clients.ts'
 import { createIdempotency } from './idempotency.ts'
+import { createImports } from './imports.ts'
 import { createJournals } from './journals.ts'
 import { createMachine } from './machine.ts'
 import { createPayloads } from './payloads.ts'
@@ -61,6 +62,7 @@ export const createPlatform = (options: {
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     tokens: createTokens(clients.dynamo, settings.table, clock),
     idempotency: createIdempotency(clients.dynamo, settings.table, clock),
+    imports: createImports(clients.dynamo, settings.table, clock),
     admission: createAdmission(clients.dynamo, settings.table, clock),
   }
 }

@@ -1,15 +1,22 @@
 import { DeleteCommand, type DynamoDBDocumentClient, GetCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
+import { finishedAt, runtimeSchema } from '../session/item.ts'
 import { terminalStates } from '../session/states.ts'
 import { dueShard, itemKey } from './keys.ts'
 import { type Id, idOf, rowReader, wasMade } from './session-rows.ts'
 
-/** A session that retention may remove, at the revision at which it was seen. `finished_at` is its last change. */
+/** A session that retention may remove, at the revision at which it was seen. `finished_at` is its last change or its import. */
 export type Finished = Id & { revision: number; finished_at: string }
-const finishedSchema = z.object({ revision: z.number(), document: z.object({ updated_at: z.string() }) })
+const finishedSchema = z.object({
+  revision: z.number(),
+  document: z.object({ updated_at: z.string() }),
+  runtime: z.object({ imported: runtimeSchema.shape.imported }).prefault({}),
+})
 const finishedOf = (attributes: Record<string, unknown>): Finished[] => {
   const { data } = finishedSchema.safeParse(attributes)
-  return data ? [{ ...idOf(attributes), revision: data.revision, finished_at: data.document.updated_at }] : []
+  if (!data) return []
+  const { revision, document, runtime } = data
+  return [{ ...idOf(attributes), revision, finished_at: finishedAt(document, runtime.imported) }]
 }
 
 /** Holds of a row that retention may remove: ended, settled, with nothing on its way out, and without retained work. */
@@ -45,7 +52,7 @@ export const createRemovals = (dynamo: DynamoDBDocumentClient, table: string, cl
       const rows = await firstRows(
         {
           KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
-          ProjectionExpression: 'pk, sk, revision, document.updated_at',
+          ProjectionExpression: 'pk, sk, revision, document.updated_at, runtime.imported',
           FilterExpression: isFinished.expression,
           ExpressionAttributeNames: isFinished.names,
           ExpressionAttributeValues: { ...isFinished.values, ':pk': `TEAM#${team}`, ':prefix': 'SESSION#' },

@@ -2,37 +2,22 @@ import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { continuation } from '../../../lib/session/continuation.ts'
-import { creation, type Legacy, noLegacy } from '../../../lib/session/creation.ts'
+import type { Legacy } from '../../../lib/session/creation.ts'
 import { needsYou } from '../../../lib/session/gates.ts'
 import type { Change, SessionItem } from '../../../lib/session/item.ts'
-import { continueSessionSchema, type StartSession, startSessionSchema } from '../../../lib/session/start.ts'
+import { continueSessionSchema, startSessionSchema } from '../../../lib/session/start.ts'
 import { stateSchema } from '../../../lib/session/states.ts'
 import { carryOut } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
-import { parseRepository } from '../../../lib/workspace/repository-address.ts'
-import { actorOf, type Person, person } from '../auth.ts'
+import { person } from '../auth.ts'
+import { created } from '../creation.ts'
 import type { Env } from '../env.ts'
 import { answers, jsonBody, problems } from '../openapi.ts'
 import { pageQuery, sessionParams, sessionSchema } from '../schemas.ts'
 import { fullSessionView, queueOf, sessionView } from '../views.ts'
 
 type Id = { team: string; id: string }
-
-/** The change that makes a session of a request, by a person who may ask for all that is in it. */
-const created = (
-  platform: Platform,
-  id: string,
-  start: StartSession,
-  who: Person,
-  legacy: Legacy = noLegacy,
-): Change => {
-  // Whoever authorises shipping at the start gives the approval that a review would ask for.
-  if (start.yes_ship) person(who, 'approver')
-  const { allowLocalRepositories: allowLocal } = platform.policy
-  const repo = parseRepository(start.repo, { allowLocal }).url
-  return creation({ id, team: who.team, repo }, start, actorOf(who), legacy)
-}
 
 const create = createRoute({
   method: 'post',

@@ -3,13 +3,21 @@ import type { Entry } from '../entry.ts'
 import { ReplayError } from '../fold.ts'
 import { type AgentRecord, readPlaced } from './envelope.ts'
 import type { JsonObject } from './json.ts'
-import { isAgentFactType } from './records.ts'
+import { creationSchema, isAgentFactType } from './records.ts'
 
-const createdSchema = z.looseObject({ engine: z.string(), labels: z.record(z.string(), z.string()) })
+const createdSchema = z.looseObject({
+  engine: z.string(),
+  labels: z.record(z.string(), z.string()),
+  agent: creationSchema.shape.data.optional(),
+})
 
-/** The agent's view of Gatehouse's own first record: the engine is the profile, and labels are metadata. */
+/**
+ * The agent's view of Gatehouse's own first record: the one it was imported with; else the engine is the profile, and
+ * labels are metadata.
+ */
 export const creationOf = (data: unknown): JsonObject => {
-  const { engine, labels } = createdSchema.parse(data)
+  const { engine, labels, agent } = createdSchema.parse(data)
+  if (agent) return agent
   const metadata = Object.keys(labels).length === 0 ? {} : { metadata: { 'dev.gatehouse.labels': labels } }
   return { profile_id: engine, ...metadata }
 }
@@ -20,10 +28,16 @@ export const creationOf = (data: unknown): JsonObject => {
  */
 export const agentRecordOf = (entry: Entry): AgentRecord | null => {
   const { sequence, id, session_id, branch, type, time, data } = entry
+  const { causation_id, correlation_id, metadata } = entry
   const isCreation = type === 'session_created'
   if (entry.kind === 'event' || !(isCreation || isAgentFactType(type))) return null
-  const fact = { type, data: isCreation ? creationOf(data) : data }
-  const reading = readPlaced({ sequence, id, session_id, branch, time }, fact)
+  const place = {
+    ...{ sequence, id, session_id, branch, time },
+    ...(causation_id === undefined ? {} : { causation_id }),
+    ...(correlation_id === undefined ? {} : { correlation_id }),
+    ...(metadata === undefined ? {} : { metadata }),
+  }
+  const reading = readPlaced(place, { type, data: isCreation ? creationOf(data) : data })
   if (reading.ok) return reading.record
   const [issue] = reading.issues
   const problem = `${issue?.path.join('.')}: ${issue?.message}`

@@ -132,6 +132,8 @@ describe('the service', () => {
           'snapshot',
           'transcript',
         ].map((path) => `GET /v1/sessions/{id}/${path}`),
+        ...['archive', 'records'].map((path) => `GET /v1/sessions/{id}/${path}`),
+        ...['POST /v1/imports', 'POST /v1/imports/{import_id}'],
         ...['lease', 'heartbeat', 'entries', 'uploads', 'complete', 'question', 'retain'].map(
           (path) => `POST /worker/v1/${path}`,
         ),

@@ -5,6 +5,7 @@ import { Match, type Template } from 'aws-cdk-lib/assertions'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { buildDefinition } from '../../../lib/machine/definition.ts'
+import { objectKey } from '../../../lib/store/keys.ts'
 import { createTableInput, tableShape } from '../../../lib/store/table.ts'
 import { synthesise } from './synthesised.ts'
 
@@ -75,10 +76,29 @@ describe('the bucket', () => {
         VersioningConfiguration: { Status: 'Enabled' },
         BucketEncryption: Match.anyValue(),
         LifecycleConfiguration: {
-          Rules: [Match.objectLike({ AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } })],
+          Rules: Match.arrayWith([
+            Match.objectLike({ AbortIncompleteMultipartUpload: { DaysAfterInitiation: 7 } }),
+          ]),
         },
       },
     })
+  })
+
+  it('lets uploads that nobody imported expire, and nothing of a session', () => {
+    const [bucket] = propertiesOf('AWS::S3::Bucket')
+    const { Rules } = z
+      .object({
+        LifecycleConfiguration: z.object({
+          Rules: z.array(
+            z.object({ Prefix: z.string().optional(), ExpirationInDays: z.number().optional() }).loose(),
+          ),
+        }),
+      })
+      .parse(bucket).LifecycleConfiguration
+    const expiring = Rules.filter(({ ExpirationInDays: days }) => days !== undefined)
+    expect(expiring).toMatchObject([{ Prefix: 'imports/', ExpirationInDays: 1 }])
+    expect(objectKey.upload('team', 'x').startsWith('imports/')).toBe(true)
+    expect(objectKey.session('team', 'x').startsWith('imports/')).toBe(false)
   })
 
   it('refuses plain HTTP', () => {
@@ -141,7 +161,7 @@ describe('the functions', () => {
       'SweepFunction',
       [...['dynamodb:UpdateItem', 's3:DeleteObject'], ...['states:ListExecutions', 'states:StopExecution']],
     ],
-    ['ApiFunction', ['states:GetExecutionHistory', 'states:SendTaskHeartbeat']],
+    ['ApiFunction', ['s3:DeleteObject', 'states:GetExecutionHistory', 'states:SendTaskHeartbeat']],
   ])('%s may do what lib/store does and no more', (name, besides) => {
     const actions = allowed(new RegExp(`^${name}`)).flatMap(({ Action }) => Action)
     expect([...new Set(actions)].filter((action) => !action.startsWith('xray:')).sort()).toEqual(
@@ -160,6 +180,12 @@ describe('the functions', () => {
         ...besides,
       ].sort(),
     )
+  })
+
+  it('the API may delete uploads, and nothing of a session', () => {
+    const deleting = allowed(/^ApiFunction/).filter(({ Action }) => Action.includes('s3:DeleteObject'))
+    expect(deleting).toHaveLength(1)
+    expect(JSON.stringify(deleting[0]?.Resource)).toContain('/imports/*"')
   })
 
   it('no permission has a wildcard for an action, and only tracing and log delivery one for a resource', () => {

@@ -1,0 +1,39 @@
+import { linesIn } from '../journal/line-stream.ts'
+import { type Segment, segmentsOf } from '../journal/segments.ts'
+import { ArchiveError } from './error.ts'
+import { documentPath, journalPath, type Manifest } from './manifest.ts'
+import { unpackArchive, wholeOf } from './unpack.ts'
+
+/** What an archive comes to, piece by piece: no more of it is held at once. */
+export type ArchivePart =
+  | { kind: 'manifest'; manifest: Manifest }
+  | { kind: 'document'; text: string }
+  | { kind: 'file'; folder: 'artifacts' | 'bundles'; name: string; sha256: string; body: Buffer }
+  | { kind: 'segment'; segment: Segment }
+
+async function* journalIn(content: AsyncIterable<Uint8Array>): AsyncGenerator<Segment> {
+  try {
+    yield* segmentsOf(linesIn(content))
+  } catch (error) {
+    throw error instanceof TypeError ? new ArchiveError('its journal is not UTF-8', { cause: error }) : error
+  }
+}
+
+/** Reads an archive in its order: manifest, document, artifacts and bundles, and last the journal. Throws ArchiveError. */
+export async function* partsOf(source: ReadableStream<Uint8Array>): AsyncGenerator<ArchivePart> {
+  for await (const read of unpackArchive(source)) {
+    if ('manifest' in read) {
+      yield { kind: 'manifest', manifest: read.manifest }
+      continue
+    }
+    const { path, sha256, content } = read.file
+    if (path === documentPath) yield { kind: 'document', text: (await wholeOf(content)).toString() }
+    else if (path === journalPath)
+      for await (const segment of journalIn(content)) yield { kind: 'segment', segment }
+    else {
+      const [folder, name = ''] = path.split('/')
+      const body = await wholeOf(content)
+      yield { kind: 'file', folder: folder === 'bundles' ? 'bundles' : 'artifacts', name, sha256, body }
+    }
+  }
+}
