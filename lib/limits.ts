@@ -138,13 +138,16 @@ export const limits = {
   sessionTokenMs: 24 * 3600_000,
   /**
    * A session as one archive, and an import of records (spec/session-record.md B.7): bytes as they are uploaded and when
-   * they are unpacked, entries of the journal, files, and bytes of the manifest that names them.
+   * they are unpacked, entries of the journal, files, and bytes of one of them (the journal aside) and of the manifest that names them.
    */
   archive: {
     bytes: 64 * 1024 * 1024,
     unpacked: 256 * 1024 * 1024,
     entries: 100_000,
     files: 10_000,
+    file: 64 * 1024 * 1024,
+    /** The document has to fit into the session's item. */
+    document: 384 * 1024,
     manifest: 4 * 1024 * 1024,
   },
   /**

@@ -1,12 +1,14 @@
 import { hash } from 'node:crypto'
 import { canonical, sha256 } from '../journal/entry.ts'
 import { segmentText } from '../journal/segments.ts'
+import { limits } from '../limits.ts'
 import { type Document, documentSchema } from '../session/document.ts'
 import { isTerminal } from '../session/states.ts'
 import { ArchiveError } from './error.ts'
 import type { Manifest } from './manifest.ts'
 import { type ArchivePart, partsOf } from './parts.ts'
 import { createReplay, jsonOf, type Replayed } from './replay.ts'
+import type { Bounds } from './unpack.ts'
 
 /** What a whole archive was found to be. */
 export type Checked = Replayed & {
@@ -80,9 +82,13 @@ const createCheck = (manifest: Manifest, team: string) => {
  * manifest's names, sizes and hashes, every entry's bytes and place, the fold of document and agent, what entries and
  * checkpoint refer to. Throws ArchiveError for one that is not, in all of that, a finished session of the team.
  */
-export const checkArchive = async (source: ReadableStream<Uint8Array>, team: string): Promise<Checked> => {
+export const checkArchive = async (
+  source: ReadableStream<Uint8Array>,
+  team: string,
+  bounds: Bounds = limits.archive,
+): Promise<Checked> => {
   let check: ReturnType<typeof createCheck> | null = null
-  for await (const part of partsOf(source))
+  for await (const part of partsOf(source, bounds))
     if (part.kind === 'manifest') check = createCheck(part.manifest, team)
     else check?.take(part)
   if (!check) throw new ArchiveError('it is empty')

@@ -1,5 +1,6 @@
 import { createTarPacker } from 'modern-tar'
 import { canonical } from '../journal/entry.ts'
+import { gzipped } from './gzip.ts'
 import { type Manifest, manifestPath } from './manifest.ts'
 
 /** A file on its way into an archive; its content is asked for when its turn comes. */
@@ -31,5 +32,5 @@ export const packArchive = (
     controller.finalize()
   }
   run().catch((error: unknown) => controller.error(error))
-  return readable.pipeThrough(new CompressionStream('gzip'))
+  return ReadableStream.from(gzipped(readable))
 }

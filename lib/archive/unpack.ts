@@ -3,10 +3,14 @@ import { createTarDecoder, type ParsedTarEntry } from 'modern-tar'
 import { canonical } from '../journal/entry.ts'
 import { limits } from '../limits.ts'
 import { ArchiveError } from './error.ts'
+import { gunzipped } from './gzip.ts'
 import { type Manifest, type ManifestFile, manifestPath, readManifest } from './manifest.ts'
 
 /** A file of an archive as it is read. It has to be read to its end, where it is shown to be what the manifest says. */
 export type UnpackedFile = ManifestFile & { content: AsyncIterable<Uint8Array> }
+
+/** What an archive may hold, in bytes, as it comes and when it is unpacked. */
+export type Bounds = { readonly bytes: number; readonly unpacked: number }
 
 /** What went wrong first, wherever in the pipe; what follows from it further down only says that something broke. */
 const createFailure = () => {
@@ -27,15 +31,18 @@ const createFailure = () => {
 type Failure = ReturnType<typeof createFailure>
 
 /** Passes on what is read, and refuses what is longer than it may be before it is all there. */
-const atMost = (most: number, what: string, failure: Failure) => {
+async function* atMost<Chunk extends Uint8Array>(
+  most: number,
+  what: string,
+  chunks: AsyncIterable<Chunk>,
+  failure: Failure,
+): AsyncGenerator<Chunk> {
   let seen = 0
-  return new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
-    transform(chunk, controller) {
-      seen += chunk.length
-      if (seen > most) throw failure.note(new ArchiveError(`${what} more than ${most} bytes`))
-      controller.enqueue(chunk)
-    },
-  })
+  for await (const chunk of chunks) {
+    seen += chunk.length
+    if (seen > most) throw failure.note(new ArchiveError(`${what} more than ${most} bytes`))
+    yield chunk
+  }
 }
 
 /** All bytes of a file that is small enough to be held. */
@@ -93,9 +100,9 @@ async function* filesIn(
   if (!done) throw new ArchiveError('it holds more than its manifest names')
 }
 
-async function* watched(source: ReadableStream<Uint8Array>, failure: Failure) {
+async function* watched(source: ReadableStream<Uint8Array>, failure: Failure): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of source) yield new Uint8Array(chunk)
+    for await (const chunk of source) yield chunk
   } catch (error) {
     throw failure.note(error)
   }
@@ -108,13 +115,12 @@ async function* watched(source: ReadableStream<Uint8Array>, failure: Failure) {
  */
 export async function* unpackArchive(
   source: ReadableStream<Uint8Array>,
+  { bytes, unpacked }: Bounds,
 ): AsyncGenerator<{ manifest: Manifest } | { file: UnpackedFile }> {
   const failure = createFailure()
-  const { bytes, unpacked } = limits.archive
-  const entries = ReadableStream.from(watched(source, failure))
-    .pipeThrough(atMost(bytes, 'it holds', failure))
-    .pipeThrough(new DecompressionStream('gzip'))
-    .pipeThrough(atMost(unpacked, 'it unpacks to', failure))
+  const compressed = atMost(bytes, 'it holds', watched(source, failure), failure)
+  const tar = atMost(unpacked, 'it unpacks to', gunzipped(compressed), failure)
+  const entries = ReadableStream.from(tar)
     .pipeThrough(createTarDecoder({ strict: true }))
     [Symbol.asyncIterator]()
   try {
@@ -127,5 +133,6 @@ export async function* unpackArchive(
     throw failure.explain(error)
   } finally {
     await entries.return?.().catch(() => {})
+    await tar.return(undefined)
   }
 }

@@ -8,6 +8,7 @@ import {
   manifestSchema,
 } from '../archive/manifest.ts'
 import { type PackedFile, packArchive } from '../archive/pack.ts'
+import { mostBytes } from '../archive/parts.ts'
 import { GatehouseError } from '../errors.ts'
 import { canonical } from '../journal/entry.ts'
 import { limits } from '../limits.ts'
@@ -65,14 +66,16 @@ const measured = async ({ path, content }: Source): Promise<ManifestFile> => {
 }
 
 /** Refuses, before anything is sent, what no import would take. */
-const requireImportable = (manifest: Manifest): void => {
-  const { entries, unpacked, files } = limits.archive
-  const bytes = manifest.files.reduce((sum, file) => sum + file.bytes, 0)
-  if (manifest.entries > entries || bytes > unpacked || manifest.files.length > files)
-    throw new GatehouseError(
-      'not_exportable',
-      `an archive holds ${entries} entries, ${files} files and ${unpacked} bytes; the session has ${manifest.entries}, ${manifest.files.length} and ${bytes}`,
-    )
+const requireImportable = ({ entries, files }: Manifest): void => {
+  const { archive } = limits
+  const refuse = (what: string): never => {
+    throw new GatehouseError('not_exportable', `an archive can’t hold ${what}`)
+  }
+  if (entries > archive.entries) refuse(`${entries} entries, only ${archive.entries}`)
+  if (files.length > archive.files) refuse(`${files.length} files, only ${archive.files}`)
+  for (const { path, bytes } of files) if (bytes > mostBytes(path)) refuse(`${path} of ${bytes} bytes`)
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  if (bytes > archive.unpacked) refuse(`${bytes} bytes, only ${archive.unpacked}`)
 }
 
 /**
