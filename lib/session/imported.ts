@@ -8,7 +8,8 @@ export type Folded = { document: Document; head: Head; agent_sequence: number | 
 
 /**
  * The item of a session that ended elsewhere and whose whole journal is there: settled, with nothing under way. How often
- * it had been written can't be known; `version` is its number of lifecycle records, which is no less than that.
+ * it had been written can't be known; `version` is its number of lifecycle records, which is no less than that. It has had
+ * no execution here, so its attempt is 0.
  */
 export const endedItem = (
   { team, id }: Identity,
@@ -20,7 +21,7 @@ export const endedItem = (
   ...{ team, id, revision: 1, version, document, journal_head: head, agent_sequence, outbox: [] },
   runtime: {
     ...freshRuntime(time),
-    ...{ start_pending: false, settled: true, imported: { by: importId, at: time } },
+    ...{ attempt: 0, start_pending: false, settled: true, imported: { by: importId, at: time } },
   },
 })
 

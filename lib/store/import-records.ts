@@ -85,6 +85,17 @@ async function* objectsOf(
 }
 
 /**
+ * Executions are named by their session and are kept for long, and their histories are shown to whoever has the session:
+ * an id that any session had here, of whatever team, is taken. Throws `already_exists`.
+ */
+const requireUnused = async ({ sessions, machine }: Platform, id: Id): Promise<void> => {
+  // What is there now is told of, or recognised as this very import's, when its id is reserved.
+  if (await sessions.get(id)) return
+  if ((await machine.status(machine.executionArn(`${id.id}-1`))) !== 'MISSING')
+    throw new GatehouseError('already_exists', `the id ${id.id} was used by a session before`)
+}
+
+/**
  * Makes a new session that begins with uploaded records of the interchange form (spec/session-record.md B.3), and starts
  * it. Its id is the records'; `creation` says what it is to do. Nothing is merged and nothing renumbered. Throws
  * `not_found` without an upload, `invalid_records` (nothing is written then), `already_exists`, `conflict`, and what
@@ -101,6 +112,7 @@ export const importRecordsOf = async (
   const created = facts.find((fact) => fact.type === 'session_created')
   if (!created) throw new TypeError('a session starts with session_created')
   const { lines, state, artifacts } = beginWith(records, created, actor)
+  await requireUnused(platform, id)
   const held = await platform.imports.reserve(id, upload.import_id, state.head.hash)
   if ('document' in held) return held
   await writeObjects(platform, held, objectsOf(id, { lines, artifacts }))

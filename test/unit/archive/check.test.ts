@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkArchive } from '../../../lib/archive/check.ts'
 import { ArchiveError } from '../../../lib/archive/error.ts'
+import { manifestSchema } from '../../../lib/archive/manifest.ts'
+import { packArchive } from '../../../lib/archive/pack.ts'
 import { newId } from '../../../lib/ids.ts'
 import { refOf } from '../../../lib/journal/data-ref.ts'
 import { canonical, type Entry, fromLine, type Statement, sha256 } from '../../../lib/journal/entry.ts'
@@ -333,6 +336,22 @@ describe('what grows without end is cut off', () => {
     const source = ReadableStream.from([await packed(made)])
     const check = checkArchive(source, team, { ...limits.archive, bytes: 500 })
     await expect(check).rejects.toThrow('it holds more than 500 bytes')
+  })
+
+  it('and what nobody reads any more is not read from its source', async () => {
+    const ended = Promise.withResolvers<boolean>()
+    async function* content() {
+      try {
+        for (;;) yield new Uint8Array(randomBytes(65_536))
+      } finally {
+        ended.resolve(true)
+      }
+    }
+    const file = { path: 'artifacts/endless', bytes: 2 ** 40, content }
+    const reader = packArchive(manifestSchema.parse(made.manifest), [file]).getReader()
+    await reader.read()
+    await reader.cancel()
+    expect(await ended.promise).toBe(true)
   })
 
   it('and what the source itself throws is told as it is', async () => {
