@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
 import { newId } from '../../../../lib/ids.ts'
+import { agentRecordOf } from '../../../../lib/journal/agent/from-entry.ts'
 import { materialise } from '../../../../lib/journal/agent/state.ts'
 import { chain, type Entry, emptyHead } from '../../../../lib/journal/entry.ts'
 import { ReplayError } from '../../../../lib/journal/fold.ts'
 import { foldState, type JournalState } from '../../../../lib/journal/state.ts'
+import { documentSchema } from '../../../../lib/session/document.ts'
 import { at, creation } from '../../../support/sessions.ts'
 import { userSays } from './walk.ts'
 
@@ -45,4 +47,30 @@ it('a record that is not of its type stops the fold with its name and place', ()
   const broken = agentEntry('message_committed', { message: {} })
   expect(() => fold([...entries, broken])).toThrow(ReplayError)
   expect(() => fold([...entries, broken])).toThrow(/message_committed/)
+})
+
+it('a first record that was imported is the one that counts, and no part of the document', () => {
+  const agent = { profile_id: 'minimal-assistant', metadata: { 'com.example': { made: 'elsewhere' } } }
+  const stated = {
+    ...creation(session, 'team', { agent, labels: { ticket: '7' } }),
+    context: { branch: null },
+  }
+  const state = fold(chain(emptyHead, [stated], stamp).entries)
+  if (!state) throw new Error('the journal has an entry')
+  expect(materialise(state.agent)).toMatchObject({
+    configuration: { profile_id: 'minimal-assistant' },
+    metadata: agent.metadata,
+    active_branch_id: null,
+  })
+  expect(documentSchema.parse(state.document)).toEqual(state.document)
+})
+
+it('what stands around a record in its entry belongs to the record', () => {
+  const around = {
+    causation_id: newId('evt'),
+    correlation_id: newId('run'),
+    metadata: { 'com.example': 1 },
+  }
+  const said = { ...agentEntry('message_committed', { message: userSays(1) }), ...around }
+  expect(agentRecordOf(said)).toMatchObject(around)
 })
