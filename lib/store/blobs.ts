@@ -45,7 +45,7 @@ const remove = async (s3: S3Client, bucket: string, keys: string[]): Promise<voi
 
 export const createBlobs = (s3: S3Client, bucket: string) => ({
   /** Writes an object, replacing what is there; only for bytes that every repeat writes the same. */
-  put: async (key: string, body: string | Uint8Array, contentType = 'application/json'): Promise<void> => {
+  put: async (key: string, body: string | Buffer, contentType = 'application/json'): Promise<void> => {
     await s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body, ContentType: contentType }))
   },
 

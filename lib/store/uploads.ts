@@ -22,4 +22,4 @@ export const openUpload = async (
 
 /** An upload is done with: it was imported, or it never can be. */
 export const dropUpload = ({ blobs }: Blobs, { team, import_id }: Upload): Promise<void> =>
-  blobs.remove(objectKey.upload(team, import_id))
+  blobs.remove([objectKey.upload(team, import_id)])
