@@ -35,6 +35,7 @@ export const errorCodes = {
   contract_moved: { status: 409, title: 'The contract is not the one named', remedy: 'conflict' },
   review_moved: { status: 409, title: 'The review is not the one named', remedy: 'conflict' },
   superseded: { status: 409, title: 'Another worker holds this session', remedy: 'conflict' },
+  record_refused: { status: 422, title: 'The record can’t stand here', remedy: 'permanent' },
   conflict: { status: 409, title: 'Another change came first', remedy: 'transient' },
   idempotency_in_progress: {
     status: 409,

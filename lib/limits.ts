@@ -94,6 +94,14 @@ export const limits = {
     atOnce: { entries: 2000, ms: 10_000 },
     graceMs: 600_000,
   },
+  /** The data of one entry, wherever it is kept. */
+  entryData: 16 * 1024 * 1024,
+  /** Facts that a worker states at once: a message with all the calls that it may hold, each requested, and a few more. */
+  statedBatch: 260,
+  /** Batches of records that a session remembers, to answer a repeat as it did at first. */
+  recordBatches: 8,
+  /** The most of a transcript that is in an answer itself; a larger one is fetched from its own address. */
+  inlineTranscript: 1024 * 1024,
   approvalPatch: 512 * 1024,
   reviewedPaths: 2000,
   stateOutput: 2048,

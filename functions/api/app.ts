@@ -3,14 +3,16 @@ import { Scalar } from '@scalar/hono-api-reference'
 import { bodyLimit } from 'hono/body-limit'
 import { requestId } from 'hono/request-id'
 import { GatehouseError } from '../../lib/errors.ts'
+import { fieldErrors } from '../../lib/field-errors.ts'
 import { limits } from '../../lib/limits.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { authenticate } from './auth.ts'
 import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
-import { fieldErrors, requireJson } from './input.ts'
+import { requireJson } from './input.ts'
 import { problem, toGatehouseError } from './problem.ts'
 import { archiveRoutes } from './routes/archive.ts'
+import { branchRoutes } from './routes/branches.ts'
 import { controlRoutes } from './routes/controls.ts'
 import { decisionRoutes } from './routes/decisions.ts'
 import { historyRoutes } from './routes/history.ts'
@@ -36,7 +38,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
     defaultHook: (result) => {
       if (!result.success)
         throw new GatehouseError('invalid_request', 'the request does not validate', {
-          errors: fieldErrors(result.error),
+          errors: fieldErrors(result.error.issues),
         })
     },
   })
@@ -73,6 +75,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   decisionRoutes(app, platform)
   controlRoutes(app, platform)
   reviewRoutes(app, platform)
+  branchRoutes(app, platform)
   journalRoutes(app, platform, options.log)
   journalLineRoutes(app, platform)
   snapshotRoutes(app, platform)

@@ -57,7 +57,7 @@ const withCurrent = async (
 }
 
 /** Decides on the session as it is; null when there is nothing to write. */
-export type Decide = (item: SessionItem, actor: Actor) => Change | null
+export type Decide = (item: SessionItem, actor: Actor) => Change | null | Promise<Change | null>
 
 /** Decides as a person of a role; one conditional write, and the loser of a race is told the current session. */
 export const decideAs = async (

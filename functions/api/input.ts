@@ -1,21 +1,9 @@
 import { createMiddleware } from 'hono/factory'
-import type { z } from 'zod'
 import { type FieldError, GatehouseError } from '../../lib/errors.ts'
+import { limits } from '../../lib/limits.ts'
 import type { Env } from './env.ts'
 
-/** Where a request does not validate, in the form of a problem answer. */
-export const fieldErrors = (error: z.core.$ZodError): FieldError[] =>
-  error.issues.flatMap((issue) => {
-    const path = issue.path.map(String).join('.')
-    return issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({
-          path: [path, key].filter(Boolean).join('.'),
-          message: 'is not a known field',
-        }))
-      : [{ path, message: issue.message }]
-  })
-
-const deepest = 64
+const deepest = limits.record.lineDepth
 
 /** Text that no store and no command line takes as it is: unpaired surrogates and NUL. */
 const unfitText = (text: string): string | null => {

@@ -4,6 +4,7 @@ import { type ErrorCode, errorCodes } from '../../lib/errors.ts'
 import { idSchema } from '../../lib/ids.ts'
 import { headSchema } from '../../lib/journal/entry.ts'
 import { limits } from '../../lib/limits.ts'
+import { refusalSchema } from '../../lib/session/agent-protocol.ts'
 import {
   documentSchema,
   gateKindSchema,
@@ -101,6 +102,8 @@ export const problemSchema = z
     record: z
       .object({ sequence: z.number().int(), type: z.string(), exportable: z.number().int() })
       .optional(),
+    /** The first record that can't stand where it would, and why. */
+    refusal: refusalSchema.optional(),
     /** The session as it is now, where a decision came too late or named what has moved. */
     session: sessionSchema.optional(),
     /** The review as it is now, where an approval named an older one. */

@@ -1,17 +1,19 @@
 import { z } from 'zod'
 import type { EventFact } from '../../lib/journal/event-facts.ts'
+import { type Appended, entriesSchema } from '../../lib/session/agent-protocol.ts'
 import {
   type CommandAnswer,
   commandAnswerSchema,
   completeSchema,
-  entriesSchema,
   guidanceSchema,
   heartbeatSchema,
+  journalStateSchema,
   leaseSchema,
   type QuestionAnswer,
   questionAnswerSchema,
   type Result,
   type retainRequestSchema,
+  type StatedFact,
   uploadsSchema,
 } from '../../lib/session/protocol.ts'
 import { createTransport, type Transport, type TransportOptions } from './transport.ts'
@@ -47,6 +49,7 @@ const addressesOf = async (
 export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
   let epoch = 0
   let receipt: string | null = null
+  let lastEntries: Promise<unknown> = Promise.resolve()
   const transport = createTransport({ ...options, patience })
   const { call, put, download } = transport
 
@@ -66,10 +69,24 @@ export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
       await call(heartbeatSchema, { ...post, path: 'heartbeat', body: { epoch, receipt } })
     },
 
-    entries: async (batchId: string, facts: readonly EventFact[]): Promise<void> => {
-      const body = { epoch, batch_id: batchId, facts, receipt }
-      receipt = (await call(entriesSchema, { ...post, path: 'entries', body })).receipt
+    /**
+     * Appends facts, all or nothing; resolves once they are durable. Batches go out one at a time, so that each tells the
+     * next one's receipt. Throws `Refused` for what can't be appended.
+     */
+    entries: (batchId: string, facts: readonly StatedFact[]): Promise<Appended> => {
+      const sent = lastEntries.then(async () => {
+        const body = { epoch, batch_id: batchId, facts, receipt }
+        const appended = await call(entriesSchema, { ...post, path: 'entries', body })
+        receipt = appended.receipt
+        return appended
+      })
+      lastEntries = sent.catch(() => {})
+      return sent
     },
+
+    /** What the agent's records come to; the transcript, or where it can be downloaded. */
+    journal: (): Promise<z.infer<typeof journalStateSchema>> =>
+      call(journalStateSchema, { ...get, path: `journal?epoch=${epoch}` }),
 
     /** Uploads files under their names; resolves when all are stored. */
     upload: async (uploads: readonly Upload[]): Promise<void> => {

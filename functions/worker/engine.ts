@@ -5,6 +5,7 @@ import type { GuidanceMessage, Reports } from '../../lib/engine/tools.ts'
 import { unknownUsage } from '../../lib/session/document.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import type { Workspace } from '../../lib/workspace/workspace.ts'
+import { createAgentJournal } from './agent-journal.ts'
 import { contractOf } from './evaluate.ts'
 import { createAsk } from './questions.ts'
 import { commandSuffix, outputFolder, timeLeft, WorkerFault, type WorkerSession } from './session.ts'
@@ -29,6 +30,7 @@ const guidanceAfter = (messages: readonly string[], given: number): GuidanceMess
 
 const toolsFor = (session: WorkerSession, { session: { steering_messages } }: Command): Promise<Tools> =>
   startTools({
+    journal: createAgentJournal(session.client, session.folder),
     ask: createAsk(session.client, Date.now),
     guidance: async () => guidanceAfter(await session.client.guidance(), steering_messages.length),
     now: Date.now,

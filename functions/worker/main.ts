@@ -64,7 +64,9 @@ try {
     folder,
     workerId: settings.GATEHOUSE_WORKER_ID,
     client,
-    reporter: createReporter(client.entries),
+    reporter: createReporter(async (batchId, facts) => {
+      await client.entries(batchId, facts)
+    }),
     signal: stop.signal,
   })
   await runWorker(session)

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,14 +10,17 @@ import {
   createCollector,
   type GuidanceMessage,
   type Reports,
+  type ToolError,
   type ToolErrorCode,
   toolErrorStatus,
   toolLimits,
   tools,
 } from '../../lib/engine/tools.ts'
-import { errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
 import { newSecret } from '../../lib/ids.ts'
+import type { WorkerJournal } from './agent-journal.ts'
 import { clip } from './text.ts'
+import { Refused } from './transport.ts'
 
 export type ToolsOptions = {
   /**
@@ -27,6 +30,8 @@ export type ToolsOptions = {
   ask: (prompt: string, signal: AbortSignal) => Promise<AskOutcome>
   /** All guidance that this run may be given; what was handed out before is left out here. */
   guidance: () => Promise<GuidanceMessage[]>
+  /** The session's journal, as far as the agent's records go. */
+  journal: Pick<WorkerJournal, 'appendAs' | 'state' | 'settled'>
   /** Epoch milliseconds. */
   now: () => number
   /** How long a call may take to arrive. */
@@ -58,6 +63,9 @@ export const startTools = async (options: ToolsOptions): Promise<Tools> => {
     requireLive(signal)
     return { messages: collector.handOut(messages) }
   })
+  const append = createAppend(options.journal)
+  serve('append_records', tools.append_records, append, toolLimits.recordsBody)
+  serve('journal_state', tools.journal_state, () => reached(options.journal.state()))
   serve('report_no_change', tools.report_no_change, (nomination) => {
     collector.nominate(nomination)
     return { status: 'nominated' as const }
@@ -76,7 +84,8 @@ export const startTools = async (options: ToolsOptions): Promise<Tools> => {
     server.close()
     server.closeAllConnections()
     await closed
-    await atMost(toolLimits.closeMs, questions.settled())
+    const settled = Promise.all([questions.settled(), options.journal.settled()])
+    await atMost(toolLimits.closeMs, settled)
   }
   let ended: Promise<void> | null = null
   return {
@@ -96,6 +105,19 @@ class ToolRefusal extends Error {
     super(message)
     this.name = 'ToolRefusal'
     this.code = code
+  }
+}
+
+/** The API refused a batch of records; nothing of it was appended. */
+class BatchRefusal extends Error {
+  readonly code: ErrorCode
+  readonly told: Omit<ToolError, 'code' | 'message'>
+
+  constructor(code: ErrorCode, message: string, told: BatchRefusal['told']) {
+    super(message)
+    this.name = 'BatchRefusal'
+    this.code = code
+    this.told = told
   }
 }
 
@@ -124,6 +146,34 @@ const createQuestions = (ask: ToolsOptions['ask']) => {
   }
 }
 
+/** What the API said of a batch that it refused, in this tool's words. */
+const asRefused = ({ message, problem }: Refused): BatchRefusal => {
+  const errors = problem.errors?.map(({ path, message: what }) => ({
+    path: path.replace(/^facts/, 'records'),
+    message: what,
+  }))
+  return new BatchRefusal(codeOf(problem.code), message, {
+    ...(errors ? { errors } : {}),
+    ...(problem.refusal ? { refusal: problem.refusal } : {}),
+  })
+}
+
+const codeOf = (code: string): ErrorCode =>
+  Object.keys(errorCodes).find((known): known is ErrorCode => known === code) ?? 'unavailable'
+
+/** Passes batches on; their names hold within this run, since another one may use the same again. */
+const createAppend = ({ appendAs }: ToolsOptions['journal']) => {
+  const run = randomUUID()
+  return async ({ batch_id = randomUUID(), records }: z.infer<typeof tools.append_records.input>) => {
+    try {
+      const { records: places } = await appendAs(digest(`${run} ${batch_id}`).toString('hex'), records)
+      return { records: places }
+    } catch (error) {
+      throw error instanceof Refused ? asRefused(error) : unreached(error)
+    }
+  }
+}
+
 /** Calls that come while one is under way wait for that one's result. */
 const shared = <Value>(call: () => Promise<Value>): (() => Promise<Value>) => {
   let running: Promise<Value> | null = null
@@ -135,11 +185,14 @@ const shared = <Value>(call: () => Promise<Value>): (() => Promise<Value>) => {
   }
 }
 
+const unreached = (cause: unknown): GatehouseError =>
+  new GatehouseError('unavailable', 'this could not be passed on; try again later', { cause })
+
 const reached = async <Value>(call: Promise<Value>): Promise<Value> => {
   try {
     return await call
   } catch (cause) {
-    throw new GatehouseError('unavailable', 'this could not be passed on; try again later', { cause })
+    throw unreached(cause)
   }
 }
 
@@ -151,9 +204,9 @@ const requireLive = (signal: AbortSignal): void => {
 const createApp = (token: string): Hono => {
   const app = new Hono()
   app.onError((error, c) => {
-    const { code, status, message } = told(error)
+    const { status, ...problem } = told(error)
     if (status === 401) c.header('www-authenticate', 'Bearer')
-    return c.json({ error: { code, message } }, status)
+    return c.json({ error: problem }, status)
   })
   app.notFound((c) => {
     throw new GatehouseError('not_found', `there is no tool ${clip(c.req.path, 256)}`)
@@ -175,6 +228,10 @@ const told = (error: unknown) => {
   if (error instanceof ToolRefusal) {
     return { code: error.code, status: toolErrorStatus[error.code], message: error.message }
   }
+  if (error instanceof BatchRefusal) {
+    const { code, message } = error
+    return { code, status: errorCodes[code].status, message, ...error.told }
+  }
   if (error instanceof GatehouseError) {
     return { code: error.code, status: errorCodes[error.code].status, message: error.message }
   }
@@ -192,10 +249,11 @@ const toolServer =
     name: keyof typeof tools,
     { input }: Tool<Input, Answer>,
     run: (input: z.infer<Input>, signal: AbortSignal) => z.infer<Answer> | Promise<z.infer<Answer>>,
+    most: number = toolLimits.body,
   ): void => {
     app.post(`/${name}`, async (c) => {
       const signal = AbortSignal.any([c.req.raw.signal, closing])
-      const asked = validated(input, await json(c.req.raw))
+      const asked = validated(input, await json(c.req.raw, most))
       requireLive(signal)
       return c.json(await run(asked, signal))
     })
@@ -206,8 +264,8 @@ const toolServer =
   }
 
 /** The body as JSON, whatever type it says it has, so that a plain `curl -d` will do; an empty one is `{}`. */
-const json = async (request: Request): Promise<unknown> => {
-  const body = await bounded(request)
+const json = async (request: Request, most: number): Promise<unknown> => {
+  const body = await bounded(request, most)
   if (body.trim() === '') return {}
   try {
     return JSON.parse(body)
@@ -216,14 +274,14 @@ const json = async (request: Request): Promise<unknown> => {
   }
 }
 
-const bounded = async (request: Request): Promise<string> => {
-  const refuse = () => new GatehouseError('payload_too_large', `a body may hold ${toolLimits.body} bytes`)
-  if (Number(request.headers.get('content-length') ?? 0) > toolLimits.body) throw refuse()
+const bounded = async (request: Request, most: number): Promise<string> => {
+  const refuse = () => new GatehouseError('payload_too_large', `a body may hold ${most} bytes`)
+  if (Number(request.headers.get('content-length') ?? 0) > most) throw refuse()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body ?? []) {
     size += chunk.length
-    if (size > toolLimits.body) throw refuse()
+    if (size > most) throw refuse()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
@@ -256,7 +314,7 @@ const listen = async (server: Server): Promise<string> => {
   return `http://127.0.0.1:${address.port}`
 }
 
-const atMost = async (ms: number, promise: Promise<void>): Promise<void> => {
+const atMost = async (ms: number, promise: Promise<unknown>): Promise<void> => {
   const settled = new AbortController()
   const late = sleep(ms, undefined, { signal: settled.signal }).catch(() => {})
   await Promise.race([promise, late])

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import pRetry, { AbortError } from 'p-retry'
 import { z } from 'zod'
+import { refusalSchema } from '../../lib/session/agent-protocol.ts'
 
 /** Thrown when the API says that this worker is no longer the one: stop at once, whatever is under way. */
 export class Superseded extends Error {
@@ -13,15 +14,25 @@ export class Superseded extends Error {
   }
 }
 
+const problemSchema = z
+  .object({
+    code: z.string(),
+    detail: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    refusal: refusalSchema.optional(),
+  })
+  .loose()
+type Problem = z.infer<typeof problemSchema>
+
 /** Thrown when the API refuses one call for good, and the worker is still the one. */
 export class Refused extends Error {
-  constructor(message: string) {
+  readonly problem: Problem
+  constructor(message: string, problem: Problem) {
     super(message)
     this.name = 'Refused'
+    this.problem = problem
   }
 }
-
-const problemSchema = z.object({ code: z.string(), detail: z.string() }).loose()
 
 type Call = {
   method: 'GET' | 'POST'
@@ -56,12 +67,13 @@ export const createTransport = (options: TransportOptions) => {
     return new AbortError(reason)
   }
 
-  const refusal = (call: Call, status: number, { code, detail }: z.infer<typeof problemSchema>): Error => {
+  const refusal = (call: Call, status: number, problem: Problem): Error => {
+    const { code, detail } = problem
     if (code === 'superseded' || code === 'unauthenticated') return superseded(detail)
     if (code === 'not_found' && !call.mayBeMissing) return superseded(detail)
     const told = `${call.path.replace(/\?.*/, '')}: ${code}: ${detail}`
     const isFinal = status < 500 && code !== 'conflict'
-    return isFinal ? new AbortError(new Refused(told)) : new Error(told)
+    return isFinal ? new AbortError(new Refused(told, problem)) : new Error(told)
   }
 
   return {

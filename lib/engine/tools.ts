@@ -1,10 +1,16 @@
 import { z } from 'zod'
+import { stampSchema } from '../journal/agent/envelope.ts'
+import { branchSchema, isAgentFactType } from '../journal/agent/records.ts'
+import { jsonObjectSchema } from '../journal/agent/scalars.ts'
 import { limits } from '../limits.ts'
+import { agentViewSchema, entriesSchema, refusalSchema, transcriptSchema } from '../session/agent-protocol.ts'
 
 /** What a running engine may call and what of it is kept; the worker serves these as `POST /<name>`. */
 export const toolLimits = {
   /** One call's body; every field at its limit fits, however it is escaped. */
   body: 64 * 1024,
+  /** The body of a batch of records: a result and the message that tells it, each as large as an entry's data may be. */
+  recordsBody: 2 * limits.entryData + 1024 * 1024,
   /** Open connections, each of which carries one call; more are closed unheard. */
   connections: 64,
   /** How long a call may take to arrive. */
@@ -26,8 +32,16 @@ export const toolErrorStatus = { expired: 408, question_pending: 409, refused: 4
 export type ToolErrorCode = keyof typeof toolErrorStatus
 
 export const toolErrorSchema = z.strictObject({
-  error: z.strictObject({ code: z.string(), message: z.string() }),
+  error: z.strictObject({
+    code: z.string(),
+    message: z.string(),
+    /** Where the records do not validate. */
+    errors: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
+    /** The first record that can't follow what the journal holds, and why. */
+    refusal: refusalSchema.optional(),
+  }),
 })
+export type ToolError = z.infer<typeof toolErrorSchema>['error']
 
 const text = (max: number) =>
   z
@@ -102,6 +116,16 @@ export type ReportUsage = z.infer<typeof reportUsageSchema>
 const guidanceMessageSchema = z.strictObject({ id: z.string(), text: z.string() })
 export type GuidanceMessage = z.infer<typeof guidanceMessageSchema>
 
+const { causation_id, correlation_id, metadata } = stampSchema.shape
+
+/** A record of the agent (spec/session-record.md B.4) as an engine states it; its id and its time are given to it. */
+const recordSchema = z.strictObject({
+  type: z.string().refine(isAgentFactType, { error: 'is no record of the agent' }),
+  data: jsonObjectSchema({ bytes: limits.entryData, depth: limits.record.lineDepth }),
+  branch: branchSchema.exactOptional(),
+  ...{ causation_id, correlation_id, metadata },
+})
+
 /** Each tool by its name: what a call has to say and what it is answered with 200. Fields that are not known are refused. */
 export const tools = {
   ask_user: {
@@ -111,6 +135,22 @@ export const tools = {
   guidance: {
     input: z.strictObject({}),
     answer: z.strictObject({ messages: z.array(guidanceMessageSchema) }),
+  },
+  /**
+   * Appends records, all or nothing; answered once they are durable. A call that broke off can be repeated under the same
+   * `batch_id` within this run.
+   */
+  append_records: {
+    input: z.strictObject({
+      batch_id: line(64).optional(),
+      records: z.array(recordSchema).min(1).max(limits.statedBatch),
+    }),
+    answer: z.strictObject({ records: entriesSchema.shape.records }),
+  },
+  /** What the records of this session come to, for a restarted engine to go on from. */
+  journal_state: {
+    input: z.strictObject({}),
+    answer: z.strictObject({ ...agentViewSchema.shape, ...transcriptSchema.shape }),
   },
   report_no_change: {
     input: nominationSchema,

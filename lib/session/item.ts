@@ -96,6 +96,10 @@ export const runtimeSchema = z.strictObject({
    * up to `sequence` is.
    */
   receipt: z.strictObject({ id: z.string(), sequence: z.number().int() }).nullable().default(null),
+  /** The last batches that held records of the agent, with their place in the journal. */
+  record_batches: z
+    .array(z.strictObject({ id: z.string(), first: z.number().int(), count: z.number().int() }))
+    .default([]),
   lease: z.strictObject({
     epoch: z.number().int(),
     worker_id: z.string().nullable(),
@@ -162,6 +166,7 @@ export const freshRuntime = (time: string): Runtime => ({
   last_command_id: null,
   last_batch_id: null,
   receipt: null,
+  record_batches: [],
   lease: { epoch: 0, worker_id: null, expires_at: null },
   compute: null,
   answers: [],

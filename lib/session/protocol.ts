@@ -3,8 +3,12 @@ import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
 import { engineStatusSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
+import { stampSchema } from '../journal/agent/envelope.ts'
+import { branchSchema } from '../journal/agent/records.ts'
+import { dataRefSchema } from '../journal/entry.ts'
 import { eventFactSchema } from '../journal/event-facts.ts'
 import { limits } from '../limits.ts'
+import { agentViewSchema, transcriptSchema } from './agent-protocol.ts'
 import {
   checkpointSchema,
   documentSchema,
@@ -29,7 +33,7 @@ export const leaseSchema = z.strictObject({
   heartbeat_ms: z.number().int(),
 })
 
-/** A batch of events; what a batch adds to the session item until it is drained has to fit there. */
+/** Events that travel with a result; what they add to the session item until it is drained has to fit there. */
 const events = z
   .array(eventFactSchema)
   .max(limits.journalBatch.entries)
@@ -98,15 +102,41 @@ const receipt = z.string().max(64).nullable().optional()
 export const heartbeatRequestSchema = z.strictObject({ epoch, receipt })
 export const heartbeatSchema = z.strictObject({ expires_at: z.string() })
 
+const { causation_id, correlation_id, metadata } = stampSchema.shape
+
+/**
+ * A fact as a worker states it: an event, or a record of the agent. Its id and its time are given to it. Its data is here,
+ * or in an artifact that the worker has uploaded as canonical JSON (RFC 8785); the journal refers to a copy of its own,
+ * which nobody can write over.
+ */
+export const statedFactSchema = z
+  .strictObject({
+    type: z.string(),
+    data: z.record(z.string(), z.unknown()).optional(),
+    data_ref: dataRefSchema.optional(),
+    /** Of a record; where nothing is said, the branch that is active then, or the one that it makes or activates. */
+    branch: branchSchema.exactOptional(),
+    ...{ causation_id, correlation_id, metadata },
+  })
+  .refine(({ data, data_ref }) => (data === undefined) !== (data_ref === undefined), {
+    message: 'has to hold either data or data_ref',
+  })
+export type StatedFact = z.infer<typeof statedFactSchema>
+
 export const entriesRequestSchema = z.strictObject({
   epoch,
   /** Names this batch; a repeat with the same name is answered as the first was. */
   batch_id: z.string().min(1).max(64),
-  facts: events.min(1),
+  /** All of them become part of the journal in this order, or none does. */
+  facts: z.array(statedFactSchema).min(1).max(limits.statedBatch),
   receipt,
 })
-/** Given once the batch is in the journal: the sequence of its last entry, or of a later one, and its receipt. */
-export const entriesSchema = z.strictObject({ sequence: z.number().int(), receipt: z.string().nullable() })
+
+/** The answer to GET /worker/v1/journal. A long transcript is at an address of its own. */
+export const journalStateSchema = z.strictObject({
+  ...agentViewSchema.shape,
+  transcript: z.union([transcriptSchema, download]),
+})
 
 export const uploadsRequestSchema = z.strictObject({
   epoch,

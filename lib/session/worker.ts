@@ -1,6 +1,5 @@
 import { GatehouseError } from '../errors.ts'
-import type { Actor } from '../journal/entry.ts'
-import type { EventFact } from '../journal/event-facts.ts'
+import type { Actor, Statement } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import type { Document } from './document.ts'
@@ -154,15 +153,14 @@ export const expireQuestion = ({ document }: SessionItem, actor: Actor, now: num
   return { actor, facts: [{ type: 'user_input_expired', data: { request_id, prompt, waited_secs } }] }
 }
 
+/** A worker's batch: its name, the receipt that it gets, and that of the batch before. */
+export type Batch = { id: string; facts: readonly Statement[]; fresh: string; receipt: string | null }
+
 /**
  * Appends a worker's events under a fresh receipt; a repeat of the last batch is recognised by its name and changes
  * nothing. `receipt` is that of the batch before.
  */
-export const appendEvents = (
-  item: SessionItem,
-  lease: Lease,
-  batch: { id: string; facts: readonly EventFact[]; fresh: string; receipt: string | null },
-): Change | null => {
+export const appendEvents = (item: SessionItem, lease: Lease, batch: Batch): Change | null => {
   requireLease(item, lease)
   if (item.runtime.last_batch_id === batch.id) return null
   const { drained = -1 } = receipted(item, batch.receipt)
@@ -179,5 +177,26 @@ export const appendEvents = (
     facts: batch.facts,
     drained,
     runtime: { last_batch_id: batch.id, receipt: { id: batch.fresh, sequence } },
+  }
+}
+
+/** Where a batch with records was written before; undefined for a new one. */
+export const recordBatch = ({ runtime }: SessionItem, batchId: string) =>
+  runtime.record_batches.find(({ id }) => id === batchId)
+
+/** Appends a worker's batch with records, which is known not to be a repeat and can stand behind the item's head. */
+export const appendRecords = (item: SessionItem, lease: Lease, batch: Batch): Change => {
+  requireLease(item, lease)
+  const { id, facts, fresh } = batch
+  const { sequence } = item.journal_head
+  const before = item.runtime.record_batches.slice(1 - limits.recordBatches)
+  return {
+    actor: { kind: 'worker', id: lease.worker_id },
+    facts,
+    ...receipted(item, batch.receipt),
+    runtime: {
+      record_batches: [...before, { id, first: sequence + 1, count: facts.length }],
+      receipt: { id: fresh, sequence: sequence + facts.length },
+    },
   }
 }

@@ -43,6 +43,16 @@ const remove = async (s3: S3Client, bucket: string, keys: string[]): Promise<voi
     )
 }
 
+const sizeOf = async (s3: S3Client, bucket: string, key: string): Promise<number | null> => {
+  try {
+    const { ContentLength } = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
+    return ContentLength ?? 0
+  } catch (error) {
+    if (error instanceof NotFound) return null
+    throw error
+  }
+}
+
 export const createBlobs = (s3: S3Client, bucket: string) => ({
   /** Writes an object, replacing what is there; only for bytes that every repeat writes the same. */
   put: async (key: string, body: string | Buffer, contentType = 'application/json'): Promise<void> => {
@@ -127,15 +137,10 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
     }
   },
 
-  exists: async (key: string): Promise<boolean> => {
-    try {
-      await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
-      return true
-    } catch (error) {
-      if (error instanceof NotFound) return false
-      throw error
-    }
-  },
+  exists: async (key: string): Promise<boolean> => (await sizeOf(s3, bucket, key)) !== null,
+
+  /** How many bytes an object has; null when there is none. */
+  size: (key: string): Promise<number | null> => sizeOf(s3, bucket, key),
 
   /** Keys of the objects below a prefix, one listing at a time. */
   async *list(prefix: string): AsyncGenerator<string> {

@@ -1,6 +1,7 @@
 import { isError } from '../errors.ts'
 import type { Change, SessionItem } from '../session/item.ts'
 import type { Platform } from './platform.ts'
+import type { Decide } from './sessions.ts'
 
 type Id = { team: string; id: string }
 
@@ -49,11 +50,8 @@ export const carryOut = async (platform: Platform, item: SessionItem): Promise<S
 }
 
 /** Decides on the current item, writes, and carries out what the write decided. */
-export const transition = async (
-  platform: Platform,
-  id: Id,
-  decide: (item: SessionItem) => Change | null,
-): Promise<SessionItem> => carryOut(platform, await platform.sessions.update(id, decide))
+export const transition = async (platform: Platform, id: Id, decide: Decide): Promise<SessionItem> =>
+  carryOut(platform, await platform.sessions.update(id, decide))
 
 /**
  * The session with everything up to its head in the journal. Copies the outbox there and leaves the item as it is: to

@@ -1,6 +1,7 @@
 import { createAdmission } from './admission.ts'
 import { createBlobs } from './blobs.ts'
 import type { Clients, ServiceSettings } from './clients.ts'
+import { createHeads } from './heads.ts'
 import { createIdempotency } from './idempotency.ts'
 import { createImports } from './imports.ts'
 import { createJournals } from './journals.ts'
@@ -50,6 +51,7 @@ export const createPlatform = (options: {
   const journals = createJournals(clients.s3, settings.bucket, blobs, (id) => sessions.get(id))
   const sessions = createSessions(clients.dynamo, settings.table, clock, journals)
   const payloads = createPayloads(blobs)
+  const states = createStates(blobs, journals, payloads)
   return {
     clock,
     compute,
@@ -58,7 +60,8 @@ export const createPlatform = (options: {
     sessions,
     journals,
     payloads,
-    states: createStates(blobs, journals, payloads),
+    states,
+    heads: createHeads(states, journals, payloads),
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     tokens: createTokens(clients.dynamo, settings.table, clock),
     idempotency: createIdempotency(clients.dynamo, settings.table, clock),

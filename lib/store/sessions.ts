@@ -29,6 +29,9 @@ import { createTurns } from './turns.ts'
 
 export type Clock = () => number
 
+/** Decides what is written on an item, which may take a look at what belongs to just that item. */
+export type Decide = (item: SessionItem) => Change | null | Promise<Change | null>
+
 /** The write of a whole session item, guarded by the revision it was read at; 0 means that it must not be there yet. */
 export const sessionPut = (table: string, item: SessionItem, expectedRevision: number): PutCommandInput => {
   const due = dueAt(item)
@@ -164,7 +167,7 @@ export const createSessions = (
      * Calls of one process for one session go one after another and race only with other processes. Throws
      * `unavailable`, with nothing changed, when others came first for too long.
      */
-    update: async (id: Id, decide: (item: SessionItem) => Change | null): Promise<SessionItem> => {
+    update: async (id: Id, decide: Decide): Promise<SessionItem> => {
       const { ms } = limits.contention
       const giveUpAt = performance.now() + ms
       const isBusy = (cause?: unknown) =>
@@ -172,7 +175,7 @@ export const createSessions = (
       const raced = async (): Promise<SessionItem> => {
         for (;;) {
           const item = await require(id)
-          const change = decide(item)
+          const change = await decide(item)
           if (!change) return item
           try {
             return await commit(item, change)

@@ -34,6 +34,8 @@ const missing = ({ id }: SessionItem, sequence: number): never => {
   throw new GatehouseError('journal_damaged', `the journal of ${id} has no entry ${sequence}`)
 }
 
+export type States = ReturnType<typeof createStates>
+
 /**
  * States that a session's journal comes to, folded from the nearest snapshot. `every` is how many entries lie at most
  * between two snapshots, where nothing else asks for one.

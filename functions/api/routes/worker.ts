@@ -1,20 +1,22 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { idSchema } from '../../../lib/ids.ts'
+import { reservedPrefix } from '../../../lib/journal/data-ref.ts'
 import { limits } from '../../../lib/limits.ts'
+import { entriesSchema, type Transcript } from '../../../lib/session/agent-protocol.ts'
+import { agentView, transcriptOf } from '../../../lib/session/agent-view.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import {
   commandAnswerSchema,
   completeRequestSchema,
   completeSchema,
   entriesRequestSchema,
-  entriesSchema,
   guidanceSchema,
   heartbeatRequestSchema,
   heartbeatSchema,
+  journalStateSchema,
   leaseRequestSchema,
   leaseSchema,
   type QuestionAnswer,
@@ -26,7 +28,6 @@ import {
 } from '../../../lib/session/protocol.ts'
 import { isTerminal } from '../../../lib/session/states.ts'
 import {
-  appendEvents,
   ask,
   expireQuestion,
   mayRetain,
@@ -36,7 +37,8 @@ import {
   retain,
   takeLease,
 } from '../../../lib/session/worker.ts'
-import { carryOut, transition } from '../../../lib/store/effects.ts'
+import { appendBatch } from '../../../lib/store/appends.ts'
+import { transition } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { renewSlot } from '../../../lib/store/queue.ts'
@@ -72,7 +74,12 @@ const routes = {
     heartbeatRequestSchema,
     heartbeatSchema,
   ),
-  entries: post('entries', 'Append events to the journal', entriesRequestSchema, entriesSchema),
+  entries: post(
+    'entries',
+    'Append events and the agent’s records to the journal, all or nothing',
+    entriesRequestSchema,
+    entriesSchema,
+  ),
   uploads: post(
     'uploads',
     'Addresses to upload artifacts and bundles to',
@@ -110,6 +117,14 @@ const guidance = createRoute({
   responses: { 200: answers(guidanceSchema, 'The messages, oldest first'), ...problems },
 })
 
+const journal = createRoute({
+  method: 'get',
+  path: '/worker/v1/journal',
+  summary: 'What the agent’s records come to, for a restarted engine to go on from',
+  request: { query: z.object({ epoch: epochQuery }) },
+  responses: { 200: answers(journalStateSchema, 'What may happen next, and the transcript'), ...problems },
+})
+
 const command = createRoute({
   method: 'get',
   path: '/worker/v1/command',
@@ -125,6 +140,28 @@ const questionOf = ({ document: { question: asked } }: SessionItem, requestId: s
   if (asked?.request_id !== requestId) throw new GatehouseError('not_found', `no question ${requestId}`)
   const { status, answer, deadline_at } = asked
   return { status, answer, deadline_at }
+}
+
+/** Data that the journal refers to is written by the API alone. */
+const requireFree = (uploads: readonly { kind: string; name: string }[]): void => {
+  const errors = uploads.flatMap(({ kind, name }, index) =>
+    kind === 'artifact' && name.startsWith(reservedPrefix)
+      ? [{ path: `uploads.${index}.name`, message: `may not begin with ${reservedPrefix}` }]
+      : [],
+  )
+  if (errors.length > 0)
+    throw new GatehouseError('invalid_request', 'the request does not validate', { errors })
+}
+
+/** A transcript, or where it is kept when it is too long for an answer. */
+const transcriptAnswer = async (
+  { payloads, blobs }: Platform,
+  item: SessionItem,
+  transcript: Transcript,
+): Promise<z.infer<typeof journalStateSchema>['transcript']> => {
+  if (Buffer.byteLength(JSON.stringify(transcript)) <= limits.inlineTranscript) return transcript
+  const { artifact } = await payloads.store(item, transcript)
+  return { url: await blobs.downloadUrl(objectKey.artifact(item.team, item.id, artifact)) }
 }
 
 export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
@@ -185,18 +222,14 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
   app.openapi(routes.entries, async (c) => {
     const who = worker(c.get('principal'))
     const { epoch, batch_id: id, facts, receipt } = c.req.valid('json')
-    const batch = { id, facts, fresh: randomUUID(), receipt: receipt ?? null }
-    const item = await platform.sessions.update(idOf(who), (now) =>
-      appendEvents(now, { worker_id: who.worker_id, epoch }, batch),
-    )
-    // The next call of a worker that takes receipts notes it.
-    await (receipt === undefined ? carryOut(platform, item) : platform.journals.drain(item))
-    return c.json({ sequence: item.journal_head.sequence, receipt: item.runtime.receipt?.id ?? null }, 200)
+    const lease = { worker_id: who.worker_id, epoch }
+    return c.json(await appendBatch(platform, idOf(who), lease, { id, facts, receipt }), 200)
   })
 
   app.openapi(routes.uploads, async (c) => {
     const who = worker(c.get('principal'))
     const { epoch, uploads } = c.req.valid('json')
+    requireFree(uploads)
     const item = await platform.sessions.require(idOf(who))
     const lease = { worker_id: who.worker_id, epoch }
     if (!mayRetain(item, lease)) requireLease(item, lease)
@@ -243,6 +276,15 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     const item = await platform.sessions.require(idOf(who))
     requireLease(item, { worker_id: who.worker_id, epoch: c.req.valid('query').epoch })
     return c.json({ messages: item.document.steering_messages }, 200)
+  })
+
+  app.openapi(journal, async (c) => {
+    const who = worker(c.get('principal'))
+    const item = await platform.sessions.require(idOf(who))
+    requireLease(item, { worker_id: who.worker_id, epoch: c.req.valid('query').epoch })
+    const state = await platform.heads.at(item)
+    const view = agentView(state, new Date(platform.clock()).toISOString())
+    return c.json({ ...view, transcript: await transcriptAnswer(platform, item, transcriptOf(state)) }, 200)
   })
 
   app.openapi(routes.retain, async (c) => {

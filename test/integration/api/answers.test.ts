@@ -120,6 +120,8 @@ describe('the service', () => {
           'resume',
           'continue',
           'cancel',
+          'branches',
+          'branches/{branch_id}/activate',
         ].map((path) => `POST /v1/sessions/{id}/${path}`),
         ...[
           'review',
@@ -131,13 +133,14 @@ describe('the service', () => {
           'artifacts/{name}',
           'snapshot',
           'transcript',
+          'branches',
         ].map((path) => `GET /v1/sessions/{id}/${path}`),
         ...['archive', 'records'].map((path) => `GET /v1/sessions/{id}/${path}`),
         ...['POST /v1/imports', 'POST /v1/imports/{import_id}'],
         ...['lease', 'heartbeat', 'entries', 'uploads', 'complete', 'question', 'retain'].map(
           (path) => `POST /worker/v1/${path}`,
         ),
-        ...['command', 'question', 'guidance'].map((path) => `GET /worker/v1/${path}`),
+        ...['command', 'question', 'guidance', 'journal'].map((path) => `GET /worker/v1/${path}`),
       ].toSorted(),
     )
     for (const [, name] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g))

@@ -118,6 +118,7 @@ describe('the prompt', () => {
         "retry_after_secs" as well.
       - report_usage {"request_id", "input_tokens", "output_tokens", "cost_usd"}: once for each request to a model; null
         is what you do not know.
+      - append_records {"records"} and journal_state {}: for programs that keep the journal of their own turns here.
 
       Any other status than 200 comes with {"error": {"code", "message"}}.
       "

@@ -13,6 +13,11 @@ import { aContract } from '../../unit/contract/contracts.ts'
 const nobody: ToolsOptions = {
   ask: async () => ({ kind: 'refused', reason: 'there is nobody to ask' }),
   guidance: async () => [],
+  journal: {
+    appendAs: async () => ({ sequence: 0, records: [], receipt: null }),
+    state: () => Promise.reject(new Error('there is no journal')),
+    settled: async () => {},
+  },
   now: () => Date.parse('2030-01-01T00:00:00Z'),
 }
 
@@ -543,6 +548,7 @@ describe('with an engine', () => {
             return new Promise(() => {})
           },
           guidance: async () => [],
+          journal: { settled: async () => {} },
           now: Date.now,
         })
         const call = (name, body) => fetch(tools.url + '/' + name, {

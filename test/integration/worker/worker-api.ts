@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
-import type { EventFact } from '../../../lib/journal/event-facts.ts'
 import {
   type Command,
   completeRequestSchema,
@@ -12,6 +11,7 @@ import {
   questionRequestSchema,
   type Result,
   retainRequestSchema,
+  type StatedFact,
   uploadsRequestSchema,
 } from '../../../lib/session/protocol.ts'
 
@@ -39,7 +39,7 @@ export const startWorkerApi = async () => {
     /** A question that was just put is not known any more. */
     forgets: false,
     guidance: [] as string[],
-    events: [] as EventFact[],
+    events: [] as StatedFact[],
     store: new Map<string, Buffer>(),
     retained: [] as unknown[],
     calls: [] as string[],
@@ -83,7 +83,7 @@ export const startWorkerApi = async () => {
       }
       case 'POST entries':
         state.events.push(...entriesRequestSchema.parse(body).facts)
-        return { body: { sequence: 1, receipt: `receipt ${state.calls.length}` } }
+        return { body: { sequence: 1, records: [], receipt: `receipt ${state.calls.length}` } }
       case 'POST uploads': {
         const { uploads } = uploadsRequestSchema.parse(body)
         return { body: { uploads: uploads.map((one) => ({ ...one, url: store(one.kind, one.name) })) } }
