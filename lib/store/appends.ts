@@ -20,7 +20,7 @@ import {
   requireLease,
   type Batch as WorkerBatch,
 } from '../session/worker.ts'
-import { carryOut } from './effects.ts'
+import { carryOut, persist } from './effects.ts'
 import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
 
@@ -119,7 +119,7 @@ const referring = (statements: readonly Statement[], refs: readonly (DataRef | n
 
 /** The write with room made for it: where the item holds too much already, that reaches the journal first. */
 const fitted = async (
-  { journals }: Platform,
+  platform: Platform,
   item: SessionItem,
   change: Change,
   bytes: number,
@@ -127,7 +127,7 @@ const fitted = async (
   const drained = change.drained ?? -1
   const waiting = item.outbox.filter(({ segment }) => segment > drained)
   if (waiting.reduce((sum, { line }) => sum + Buffer.byteLength(line), bytes) <= room) return change
-  await journals.drain(item)
+  await persist(platform, item)
   return { ...change, drained: item.journal_head.sequence }
 }
 
@@ -210,7 +210,7 @@ export const appendBatch = async (
   requireLease(before, lease)
   const item = recordBatch(before, batch.id) ? before : await appendNew(platform, id, lease, batch)
   // The next call of a worker that takes receipts notes it.
-  await (batch.receipt === undefined ? carryOut(platform, item) : platform.journals.drain(item))
+  await (batch.receipt === undefined ? carryOut(platform, item) : persist(platform, item))
   const known = recordBatch(item, batch.id)
   return {
     sequence: known ? known.first + known.count - 1 : item.journal_head.sequence,

@@ -7,17 +7,25 @@ type Id = { team: string; id: string }
 
 const system = { kind: 'system' as const, id: 'effects' }
 
+/** Brings what is in an item's outbox to the journal, with a snapshot where one is due. Harmless to repeat. */
+export const persist = async (
+  { journals, states }: Pick<Platform, 'journals' | 'states'>,
+  item: SessionItem,
+): Promise<void> => {
+  await Promise.all([journals.drain(item), states.save(item)])
+}
+
 /**
  * Carries out what a write decided and could not do itself: journal lines to S3, the execution's start, the answers to
  * parked steps; then notes on the item that it is done, or leaves that to the step that an answer leads to. Each part can be repeated, so a crash anywhere in it is
  * repaired by calling it again (the sweep does), and two callers at once do no harm.
  */
 export const carryOut = async (platform: Platform, item: SessionItem): Promise<SessionItem> => {
-  const { sessions, journals, machine } = platform
+  const { sessions, machine } = platform
   const { outbox, runtime } = item
   if (outbox.length === 0 && runtime.answers.length === 0 && !runtime.start_pending) return item
 
-  await Promise.all([journals.drain(item), platform.states.save(item)])
+  await persist(platform, item)
   const started = runtime.start_pending
     ? await machine.start({ team: item.team, id: item.id, attempt: runtime.attempt })
     : null

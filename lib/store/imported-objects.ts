@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../errors.ts'
 import { type Segment, segmentText } from '../journal/segments.ts'
 import type { Reservation } from './imports.ts'
@@ -22,7 +23,10 @@ const write = async ({ blobs, clock }: Parts, held: Reservation, object: Importe
     if (await blobs.create(object.key, object.body, object.type)) return
     const there = await blobs.bytes(object.key)
     // Its creator is not done yet.
-    if (there === null) continue
+    if (there === null) {
+      await sleep(20)
+      continue
+    }
     if (Buffer.compare(there, Buffer.from(object.body)) === 0) return
     throw new GatehouseError('conflict', `other bytes are left at ${object.key}; they are removed in a while`)
   }
