@@ -80,16 +80,33 @@ export type Context = Partial<
 /** A fact as somebody states it. */
 export type Statement = Fact & { readonly context?: Context }
 
+/** The members that stand behind the hash in an entry's canonical line, as they stand there. */
+const behindHash = (entry: Omit<Entry, 'hash'>): string => {
+  const { id, kind, metadata, previous_hash, sequence, session_id, time, type } = entry
+  const given = metadata === undefined ? {} : { metadata }
+  return canonical({ id, kind, previous_hash, sequence, session_id, time, type, ...given }).slice(1)
+}
+
+/** An entry with its hash, and its line, which is its canonical JSON. */
+const signed = (unsigned: Omit<Entry, 'hash'>): { entry: Entry; line: string } => {
+  const text = canonical(unsigned)
+  const own = sha256(text)
+  const behind = behindHash(unsigned)
+  const line = `${text.slice(0, text.length - behind.length)}"hash":"${own}",${behind}`
+  return { entry: { ...unsigned, hash: own }, line }
+}
+
 /**
- * Gives facts their place behind `head`, and tells what of them is written; pure but for the fresh ids. Throws on one
- * that is not of its type: a journal never holds what a replay would refuse.
+ * Gives facts their place behind `head`, and tells what of them is written, with the lines; pure but for the fresh ids.
+ * Throws on one that is not of its type: a journal never holds what a replay would refuse.
  */
 export const chain = (
   head: Head,
   statements: readonly Statement[],
   stamp: { sessionId: string; time: string; actor: Actor },
-): { entries: Entry[]; facts: Fact[]; head: Head } => {
+): { entries: Entry[]; lines: string[]; facts: Fact[]; head: Head } => {
   let last = head
+  const lines: string[] = []
   const facts = statements.map(({ type, data }): Fact => factSchema.parse({ type, data }))
   const entries = facts.map((fact, at) => {
     const context = statements[at]?.context ?? {}
@@ -106,11 +123,12 @@ export const chain = (
       ...context,
       previous_hash: last.hash,
     }
-    const entry = { ...unsigned, hash: sha256(canonical(unsigned)) }
+    const { entry, line } = signed(unsigned)
+    lines.push(line)
     last = { sequence: entry.sequence, hash: entry.hash }
     return entry
   })
-  return { entries, facts, head: last }
+  return { entries, lines, facts, head: last }
 }
 
 /** The line of an entry in a segment: its canonical JSON, without the newline. */

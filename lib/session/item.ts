@@ -6,7 +6,6 @@ import {
   type Head,
   headSchema,
   type Statement,
-  toLine,
   wellFormed,
 } from '../journal/entry.ts'
 import { type Fact, isAgentFact, isLifecycle } from '../journal/facts.ts'
@@ -226,7 +225,7 @@ const written = (
   runtime: Runtime,
   time: string,
 ): SessionItem => {
-  const { entries, facts, head } = chain(before.head, wellFormed(change.facts), {
+  const { lines, facts, head } = chain(before.head, wellFormed(change.facts), {
     sessionId: identity.id,
     time,
     actor: change.actor,
@@ -242,11 +241,10 @@ const written = (
     agent_sequence: lastOfAgent < 0 ? before.agent_sequence : before.head.sequence + 1 + lastOfAgent,
     outbox: [
       ...before.outbox.filter(({ segment }) => segment > drained),
-      ...entries.map((entry, at) => ({
-        sequence: entry.sequence,
-        segment: entry.sequence - (at % limits.journalBatch.entries),
-        line: toLine(entry),
-      })),
+      ...lines.map((line, at) => {
+        const sequence = before.head.sequence + 1 + at
+        return { sequence, segment: sequence - (at % limits.journalBatch.entries), line }
+      }),
     ],
     runtime: placed(
       { ...runtime, ...change.runtime, ...(change.looked ? { looked_at: time } : {}) },

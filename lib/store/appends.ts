@@ -181,6 +181,19 @@ const appendNew = async (
   return platform.sessions.update(id, (item) => appendEvents(item, lease, { ...batch.named, facts }))
 }
 
+/** Appends a batch unless it was before. Whatever is wrong with it, who has lost the lease is told that. */
+const appendOnce = async (platform: Platform, id: Id, lease: Lease, batch: Batch): Promise<SessionItem> => {
+  try {
+    return await appendNew(platform, id, lease, batch)
+  } catch (error) {
+    if (!isError(error, 'invalid_request', 'payload_too_large')) throw error
+    const item = await platform.sessions.require(id)
+    requireLease(item, lease)
+    if (recordBatch(item, batch.id)) return item
+    throw error
+  }
+}
+
 /** Where the records of a batch are; those that the item no longer holds are in the journal. */
 const recordsOf = async (
   { journals }: Platform,
@@ -206,9 +219,7 @@ export const appendBatch = async (
   lease: Lease,
   batch: Batch,
 ): Promise<Appended> => {
-  const before = await platform.sessions.require(id)
-  requireLease(before, lease)
-  const item = recordBatch(before, batch.id) ? before : await appendNew(platform, id, lease, batch)
+  const item = await appendOnce(platform, id, lease, batch)
   // The next call of a worker that takes receipts notes it.
   await (batch.receipt === undefined ? carryOut(platform, item) : persist(platform, item))
   const known = recordBatch(item, batch.id)

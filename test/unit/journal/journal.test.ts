@@ -2,13 +2,16 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
 import {
+  type Context,
   canonical,
   chain,
   type Entry,
   emptyHead,
+  fromLine,
   fromLines,
   type Head,
   hashOf,
+  isIntact,
   toLine,
 } from '../../../lib/journal/entry.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
@@ -129,6 +132,21 @@ describe('a journal', () => {
         for (const entry of entries) expect(toLine(entry)).not.toContain('\n')
       }),
     )
+  })
+
+  it('writes the line of an entry as its canonical JSON, whatever the entry says beside its fact', () => {
+    const data_ref = { artifact: 'data-a.json', bytes: 2, sha256: 'a'.repeat(64) }
+    const contexts: Context[] = [
+      {},
+      { metadata: { 'dev.example.note': { hash: '"hash":"sha256:","id":"' } } },
+      { causation_id: newId('evt'), correlation_id: newId('run'), branch: newId('brn') },
+      { data_ref },
+    ]
+    const statements = contexts.map((context) => ({ ...creation(id, 'team'), context }))
+    const { entries, lines } = chain(emptyHead, statements, stamp)
+    expect(lines).toEqual(entries.map(toLine))
+    expect(entries.map(hashOf)).toEqual(entries.map(({ hash }) => hash))
+    expect(lines.map((line) => isIntact(line, fromLine(line)))).toEqual(contexts.map(() => true))
   })
 
   it('gives the same head whether facts are chained at once or one by one', () => {
