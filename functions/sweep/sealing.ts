@@ -1,5 +1,6 @@
 import { limits } from '../../lib/limits.ts'
-import { isUnsealed, type Runtime, type SessionItem } from '../../lib/session/item.ts'
+import { isUnsealed } from '../../lib/session/due.ts'
+import type { Runtime, SessionItem } from '../../lib/session/item.ts'
 import { clearSealed, seal } from '../../lib/store/sealing.ts'
 import type { Due } from '../../lib/store/sessions.ts'
 import type { Round } from './round.ts'

@@ -1,6 +1,7 @@
 import { DeleteCommand, type DynamoDBDocumentClient, GetCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
-import { finishedAt, runtimeSchema } from '../session/item.ts'
+import { finishedAt } from '../session/due.ts'
+import { runtimeSchema } from '../session/item.ts'
 import { terminalStates } from '../session/states.ts'
 import { dueShard, itemKey } from './keys.ts'
 import { type Id, idOf, rowReader, wasMade } from './session-rows.ts'

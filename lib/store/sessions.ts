@@ -12,15 +12,9 @@ import {
 import { z } from 'zod'
 import { GatehouseError, isError } from '../errors.ts'
 import { limits } from '../limits.ts'
+import { dueAt } from '../session/due.ts'
 import { needsYou } from '../session/gates.ts'
-import {
-  type Change,
-  changeItem,
-  createItem,
-  dueAt,
-  type SessionItem,
-  sessionItemSchema,
-} from '../session/item.ts'
+import { type Change, changeItem, createItem, type SessionItem, sessionItemSchema } from '../session/item.ts'
 import type { Journals } from './journals.ts'
 import { allDueShards, dueShard, indexes, itemKey } from './keys.ts'
 import { createRemovals } from './session-removals.ts'
