@@ -4,7 +4,7 @@ import { newId } from '../../../lib/ids.ts'
 import { modelMessageSchema } from '../../../lib/journal/agent/model-message.ts'
 import type { AgentFact } from '../../../lib/journal/agent/records.ts'
 import { materialise } from '../../../lib/journal/agent/state.ts'
-import { canonical, type Entry, entrySchema, fromLines } from '../../../lib/journal/entry.ts'
+import { canonical, type Entry, fromLine, fromLines, hashOf, toLine } from '../../../lib/journal/entry.ts'
 import { journalJsonSchema } from '../../../lib/journal/json-schema.ts'
 import { foldState, type JournalState } from '../../../lib/journal/state.ts'
 import { transition } from '../../../lib/store/effects.ts'
@@ -205,9 +205,9 @@ it('a journal that does not replay is told as damaged, by the name of what stopp
   const { id } = await stack.create()
   const { blobs } = stack.platform
   const key = objectKey.segment('local', id, 0)
-  const damaged = ((await blobs.get(key)) ?? '').replace('"type":"session_created"', '"type":"unheard_of"')
-  expect(entrySchema.safeParse(JSON.parse(damaged.split('\n')[0] ?? '')).success).toBe(true)
-  await blobs.put(key, damaged)
+  const [first = '', ...others] = ((await blobs.get(key)) ?? '').split('\n')
+  const entry = { ...fromLine(first), type: 'unheard_of' }
+  await blobs.put(key, [toLine({ ...entry, hash: hashOf(entry) }), ...others].join('\n'))
   for (const what of ['snapshot?at=0', 'transcript?at=0', 'snapshot', 'journal?branch=main']) {
     const answer = await viewer(`/v1/sessions/${id}/${what}`)
     requireProblem(answer, 'journal_damaged')

@@ -228,11 +228,25 @@ describe.each(dynamoBackends)('the stores on $name', (backend) => {
       const ended = await sessions.update(item, (current) => cancel(current, null, ada))
       const settled = await sessions.update(ended, settle)
       expect(await liveKeys()).toContain(key)
-      await sessions.commit(settled, {
+      const done = await sessions.commit(settled, {
         ...{ actor: system, facts: [], drained: settled.journal_head.sequence },
         runtime: { answers: [], start_pending: false },
       })
       now += 3_600_000
+      // Its journal is to be sealed, and the segments that the seal covers are to be removed.
+      expect(await due()).toContain(item.id)
+      const sealed = {
+        ...{ sha256: '0'.repeat(64), bytes: 1, through: 1, frame_entries: 1, cleared: false },
+        sealed_at: new Date(now).toISOString(),
+      }
+      const unclear = await sessions.commit(done, { actor: system, facts: [], runtime: { sealed } })
+      expect(await due()).not.toContain(item.id)
+      now += 3 * 3_600_000
+      expect(await due()).toContain(item.id)
+      await sessions.commit(unclear, {
+        ...{ actor: system, facts: [] },
+        runtime: { sealed: { ...sealed, cleared: true } },
+      })
       expect(await due()).not.toContain(item.id)
       // What is left to do about it is to let it go one day.
       const kept = limits.retention.days * 24 * 3_600_000
