@@ -109,6 +109,8 @@ describe('a slot', () => {
     const facts = step === 'Confirm' ? [gateFact('contract')] : []
     const idle = await bench.session(state, step, { team, runtime, facts })
     const working = await bench.session('running', 'Code', { team })
+    // A session that ended has its journal sealed first.
+    await bench.round({ all: true })
     for (const { id } of [idle, working]) await bench.platform.admission.take(team, id)
     bench.pass(minute)
     await bench.repair({ all: true })
