@@ -13,7 +13,7 @@ import type { When } from './write-seam.ts'
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 120_000 })
 
 /** Every `step`-th moment is tried, 1 for all of them; another seed tries others. */
-const step = Number(process.env.GATEHOUSE_FAULTS_STEP ?? 11)
+const step = Number(process.env.GATEHOUSE_FAULTS_STEP ?? 13)
 const seed = Number(process.env.GATEHOUSE_FAULTS_SEED ?? 3)
 /** Two stacks at a time, each going from kill to kill on a folder of its own. */
 const lanes = [1, 2].map((lane) => ({ lane, home: temporaryFolder() }))

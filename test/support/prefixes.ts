@@ -13,6 +13,7 @@ import {
   toSnapshotText,
 } from '../../lib/journal/snapshot.ts'
 import { foldState, type JournalState } from '../../lib/journal/state.ts'
+import type { Document } from '../../lib/session/document.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { objectKey } from '../../lib/store/keys.ts'
 import type { Platform } from '../../lib/store/platform.ts'
@@ -20,11 +21,19 @@ import { proveJournal } from '../../lib/store/proof.ts'
 
 type Parts = Pick<Platform, 'blobs' | 'journals' | 'payloads' | 'sessions' | 'states'>
 
+/** The document is the same object until a record changes it. */
+const texts = new WeakMap<Document, string>()
+const textOf = (document: Document): string => {
+  const text = texts.get(document) ?? canonical(document)
+  texts.set(document, text)
+  return text
+}
+
 /** All of a state in bytes, that two folds can be compared by. */
 export type Bytes = { head: string; document: string; agent: string; shown: string; last: number | null }
 export const bytesOf = ({ head, document, agent, agent_sequence }: JournalState): Bytes => ({
   head: canonical(head),
-  document: canonical(document),
+  document: textOf(document),
   agent: canonical(serialise(agent)),
   shown: canonical(materialise(agent)),
   last: agent_sequence,
@@ -141,7 +150,7 @@ export const requirePrefixes = async (parts: Parts, item: SessionItem): Promise<
   }
   // And as the service itself does it, at a few places.
   const head = item.journal_head.sequence
-  for (const place of new Set([0, (snapshots.at(-1)?.sequence ?? 1) - 1, head >> 1, head - 1, head]))
+  for (const place of new Set([(snapshots.at(-1)?.sequence ?? 1) - 1, head >> 1, head]))
     if (place >= 0) expect(bytesOf(await parts.states.at(item, place))).toEqual(zero[place])
 }
 
