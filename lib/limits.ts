@@ -99,7 +99,7 @@ export const limits = {
   /** Facts that a worker states at once: a message with all the calls that it may hold, each requested, and a few more. */
   statedBatch: 260,
   /** Batches of records that a session remembers, to answer a repeat as it did at first. */
-  recordBatches: 8,
+  recordBatches: 64,
   /** The most of a transcript that is in an answer itself; a larger one is fetched from its own address. */
   inlineTranscript: 1024 * 1024,
   approvalPatch: 512 * 1024,

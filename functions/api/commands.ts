@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto'
 import type { z } from 'zod'
 import type { CheckResult } from '../../lib/contract/schema.ts'
 import { GatehouseError } from '../../lib/errors.ts'
+import { nameOfContent } from '../../lib/session/artifact-name.ts'
 import { complete } from '../../lib/session/completions.ts'
 import type { Runtime, SessionItem } from '../../lib/session/item.ts'
 import {
@@ -19,7 +21,8 @@ import { withOutput } from './views.ts'
 /** The review that a command's result would make; from the command, so that a repeat makes the same one. */
 const reviewIdOf = (commandId: string) => commandId.replace(/^cmd_/, 'rev_')
 /** Named for the worker too: one that was superseded can't write over what its successor found. */
-const resultsArtifactOf = (commandId: string, workerId: string) => `results-${commandId}-${workerId}.json`
+const resultsArtifactOf = (commandId: string, workerId: string, text: string) =>
+  nameOfContent(`results-${commandId}-${workerId}`, hash('sha256', text), 'json')
 
 /** A command with all that its worker needs to know. */
 export const describeCommand = async (
@@ -67,9 +70,9 @@ export const completeCommand = async (
   request: z.infer<typeof completeRequestSchema>,
 ): Promise<SessionItem> => {
   const { command_id: commandId, result } = request
-  const artifact = resultsArtifactOf(commandId, workerId)
-  const results = resultsOf(result)
-  if (results) await platform.blobs.put(objectKey.artifact(id.team, id.id, artifact), JSON.stringify(results))
+  const text = JSON.stringify(resultsOf(result))
+  const artifact = resultsArtifactOf(commandId, workerId, text)
+  if (resultsOf(result)) await platform.blobs.put(objectKey.artifact(id.team, id.id, artifact), text)
   return transition(platform, id, (item) => {
     if (item.runtime.last_command_id === commandId) return null
     requireLease(item, { worker_id: workerId, epoch: request.epoch })

@@ -4,7 +4,6 @@ import { GatehouseError } from '../../lib/errors.ts'
 import { needsYou } from '../../lib/session/gates.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { reviewBodySchema } from '../../lib/session/protocol.ts'
-import { objectKey } from '../../lib/store/keys.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import type { ReviewView, SessionView } from './schemas.ts'
 
@@ -18,7 +17,7 @@ export const withOutput = async (
   results: CheckResult[],
 ): Promise<CheckResult[]> => {
   if (artifact === null) return results
-  const text = await platform.blobs.get(objectKey.artifact(item.team, item.id, artifact))
+  const text = await platform.artifacts.text(item, artifact)
   return text === null ? results : resultsSchema.parse(JSON.parse(text))
 }
 
@@ -83,7 +82,7 @@ export const reviewView = async (platform: Platform, item: SessionItem): Promise
   const { review_identity: identity, review_stat: stat, review_artifact: artifact } = document
   if (!identity || !stat || !artifact)
     throw new GatehouseError('not_found', `session ${item.id} has no review yet`)
-  const text = await platform.blobs.get(objectKey.artifact(item.team, item.id, artifact))
+  const text = await platform.artifacts.text(item, artifact)
   if (text === null) throw new GatehouseError('internal', 'the review’s content is missing')
   const [checks, baseline] = await Promise.all([
     withOutput(platform, item, document.last_results_artifact, document.last_check_results),

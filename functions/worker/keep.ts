@@ -1,5 +1,5 @@
 import type { Command } from '../../lib/session/protocol.ts'
-import { bundleRecord } from './bundle-record.ts'
+import { bundleRecord } from './kept-file.ts'
 import type { WorkerSession } from './session.ts'
 import { Superseded } from './transport.ts'
 

@@ -20,6 +20,9 @@ export const factSchema = z.discriminatedUnion('type', [
   ...eventFactSchema.options,
 ])
 
+const types: ReadonlySet<string> = new Set(factSchema.options.map((option) => option.shape.type.value))
+export const isFactType = (type: string): boolean => types.has(type)
+
 const typesOf = (options: readonly { shape: { type: z.ZodLiteral<string> } }[]): ReadonlySet<string> =>
   new Set(options.map((option) => option.shape.type.value))
 

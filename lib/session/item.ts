@@ -97,7 +97,15 @@ export const runtimeSchema = z.strictObject({
   receipt: z.strictObject({ id: z.string(), sequence: z.number().int() }).nullable().default(null),
   /** The last batches that held records of the agent, with their place in the journal. */
   record_batches: z
-    .array(z.strictObject({ id: z.string(), first: z.number().int(), count: z.number().int() }))
+    .array(
+      z.strictObject({
+        id: z.string(),
+        /** The hash of what it stated. */
+        stated: z.string(),
+        first: z.number().int(),
+        count: z.number().int(),
+      }),
+    )
     .default([]),
   lease: z.strictObject({
     epoch: z.number().int(),

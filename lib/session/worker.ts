@@ -155,6 +155,8 @@ export const expireQuestion = ({ document }: SessionItem, actor: Actor, now: num
 
 /** A worker's batch: its name, the receipt that it gets, and that of the batch before. */
 export type Batch = { id: string; facts: readonly Statement[]; fresh: string; receipt: string | null }
+/** One with records; `stated` is the hash of what its worker stated. */
+export type RecordBatch = Batch & { stated: string }
 
 /**
  * Appends a worker's events under a fresh receipt; a repeat of the last batch is recognised by its name and changes
@@ -180,14 +182,21 @@ export const appendEvents = (item: SessionItem, lease: Lease, batch: Batch): Cha
   }
 }
 
-/** Where a batch with records was written before; undefined for a new one. */
-export const recordBatch = ({ runtime }: SessionItem, batchId: string) =>
-  runtime.record_batches.find(({ id }) => id === batchId)
+/**
+ * Where a batch with records was written before; undefined for a new one, and for one that is no more among the last.
+ * Throws `idempotency_mismatch` when another was written under its name.
+ */
+export const recordBatch = ({ runtime }: SessionItem, batch: Pick<RecordBatch, 'id' | 'stated'>) => {
+  const known = runtime.record_batches.find(({ id }) => id === batch.id)
+  if (known && known.stated !== batch.stated)
+    throw new GatehouseError('idempotency_mismatch', `batch ${batch.id} was appended with other records`)
+  return known
+}
 
 /** Appends a worker's batch with records, which is known not to be a repeat and can stand behind the item's head. */
-export const appendRecords = (item: SessionItem, lease: Lease, batch: Batch): Change => {
+export const appendRecords = (item: SessionItem, lease: Lease, batch: RecordBatch): Change => {
   requireLease(item, lease)
-  const { id, facts, fresh } = batch
+  const { id, stated, facts, fresh } = batch
   const { sequence } = item.journal_head
   const before = item.runtime.record_batches.slice(1 - limits.recordBatches)
   return {
@@ -195,7 +204,7 @@ export const appendRecords = (item: SessionItem, lease: Lease, batch: Batch): Ch
     facts,
     ...receipted(item, batch.receipt),
     runtime: {
-      record_batches: [...before, { id, first: sequence + 1, count: facts.length }],
+      record_batches: [...before, { id, stated, first: sequence + 1, count: facts.length }],
       receipt: { id: fresh, sequence: sequence + facts.length },
     },
   }

@@ -4,7 +4,15 @@ import { type FieldError, GatehouseError, isError } from '../errors.ts'
 import { fieldErrors } from '../field-errors.ts'
 import { agentFactSchema } from '../journal/agent/records.ts'
 import type { AgentState } from '../journal/agent/state.ts'
-import { canonical, type DataRef, type Entry, fromLine, type Statement, sha256 } from '../journal/entry.ts'
+import {
+  canonical,
+  type DataRef,
+  type Entry,
+  fromLine,
+  type Statement,
+  sha256,
+  wellFormed,
+} from '../journal/entry.ts'
 import { eventFactSchema } from '../journal/event-facts.ts'
 import { isAgentFact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
@@ -16,9 +24,9 @@ import {
   appendEvents,
   appendRecords,
   type Lease,
+  type RecordBatch,
   recordBatch,
   requireLease,
-  type Batch as WorkerBatch,
 } from '../session/worker.ts'
 import { carryOut, persist } from './effects.ts'
 import { objectKey } from './keys.ts'
@@ -30,13 +38,16 @@ type Batch = { id: string; facts: readonly StatedFact[]; receipt: string | null 
 type Data = Entry['data']
 /** A batch with its data in place, and which of it was uploaded. */
 type ReadBatch = {
-  named: Omit<WorkerBatch, 'facts'>
+  named: Omit<RecordBatch, 'facts'>
   given: readonly Given[]
   isUploaded: readonly boolean[]
 }
 
 /** What a batch may add to the session item, which holds it until it has reached the journal. */
 const room = 2 * limits.journalBatch.bytes
+
+/** What tells a repeat from another batch under the same name. */
+const statedIn = (facts: readonly StatedFact[]): string => sha256(canonical(wellFormed(facts)))
 
 const factSchema = z.discriminatedUnion('type', [...agentFactSchema.options, ...eventFactSchema.options])
 
@@ -144,7 +155,7 @@ const appendWithRecords = async (
   const written = await platform.sessions.update(id, async (item) => {
     reached.agent = null
     requireLease(item, lease)
-    if (recordBatch(item, batch.named.id)) return null
+    if (recordBatch(item, batch.named)) return null
     const before = await platform.heads.at(item)
     const time = new Date(platform.clock()).toISOString()
     const { statements, agent } = place(before.agent, batch.given, time)
@@ -171,7 +182,7 @@ const appendNew = async (
   { id: batchId, facts: stated, receipt = null }: Batch,
 ): Promise<SessionItem> => {
   const batch: ReadBatch = {
-    named: { id: batchId, fresh: randomUUID(), receipt },
+    named: { id: batchId, stated: statedIn(stated), fresh: randomUUID(), receipt },
     given: await read(platform, id, stated),
     isUploaded: stated.map(({ data_ref }) => data_ref !== undefined),
   }
@@ -189,7 +200,7 @@ const appendOnce = async (platform: Platform, id: Id, lease: Lease, batch: Batch
     if (!isError(error, 'invalid_request', 'payload_too_large')) throw error
     const item = await platform.sessions.require(id)
     requireLease(item, lease)
-    if (recordBatch(item, batch.id)) return item
+    if (recordBatch(item, { id: batch.id, stated: statedIn(batch.facts) })) return item
     throw error
   }
 }
@@ -222,7 +233,7 @@ export const appendBatch = async (
   const item = await appendOnce(platform, id, lease, batch)
   // The next call of a worker that takes receipts notes it.
   await (batch.receipt === undefined ? carryOut(platform, item) : persist(platform, item))
-  const known = recordBatch(item, batch.id)
+  const known = recordBatch(item, { id: batch.id, stated: statedIn(batch.facts) })
   return {
     sequence: known ? known.first + known.count - 1 : item.journal_head.sequence,
     records: known ? await recordsOf(platform, item, known) : [],

@@ -1,4 +1,5 @@
 import { createAdmission } from './admission.ts'
+import { createArtifacts } from './artifacts.ts'
 import { createBlobs } from './blobs.ts'
 import type { Clients, ServiceSettings } from './clients.ts'
 import { createHeads } from './heads.ts'
@@ -57,6 +58,7 @@ export const createPlatform = (options: {
     compute,
     policy,
     blobs,
+    artifacts: createArtifacts(blobs),
     sessions,
     journals,
     payloads,

@@ -1,21 +1,24 @@
 import { isError } from '../errors.ts'
 import { createVerifier, type Verification, type Verifier } from '../journal/verify.ts'
 import type { SessionItem } from '../session/item.ts'
+import { proveFiles } from './kept-files.ts'
 import type { Platform } from './platform.ts'
 
 type Id = { team: string; id: string }
-type Parts = Pick<Platform, 'sessions' | 'journals' | 'payloads'>
+type Parts = Pick<Platform, 'sessions' | 'journals' | 'payloads' | 'artifacts' | 'blobs'>
 
-/** Takes one line; false when the item's head was reached before, so that this one lies behind it. */
-const take = async (
-  { payloads }: Parts,
-  verifier: Verifier,
-  item: SessionItem,
-  line: string,
-): Promise<boolean> => {
+/** Takes one line, with the files that it speaks of; false when the item's head was reached before, so that this one lies behind it. */
+const take = async (parts: Parts, verifier: Verifier, item: SessionItem, line: string): Promise<boolean> => {
   if (verifier.head().sequence >= item.journal_head.sequence) return false
   const entry = verifier.take(line)
-  if (entry) verifier.fold(await payloads.resolve(item, entry))
+  if (!entry) return true
+  try {
+    await proveFiles(parts, item, entry)
+    verifier.fold(await parts.payloads.resolve(item, entry))
+  } catch (error) {
+    if (!isError(error, 'journal_damaged')) throw error
+    verifier.fail(error.message)
+  }
   return true
 }
 

@@ -1,9 +1,10 @@
 import { PutObjectCommand } from '@aws-sdk/client-s3'
 import { PutCommand } from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
+import { chain, emptyHead } from '../../lib/journal/entry.ts'
+import type { Fact } from '../../lib/journal/facts.ts'
 import { objectKey } from '../../lib/store/keys.ts'
 import { sessionPut } from '../../lib/store/sessions.ts'
-import { history } from './history.ts'
 import { figure, median, time } from './measure.ts'
 import { type Service, startService, team } from './service.ts'
 
@@ -14,11 +15,20 @@ const places = 25
 
 const pageSchema = z.object({ data: z.array(z.object({ sequence: z.number() })) })
 
-/** The journal's segments. A page proves nothing, so they all say the same but for their sequences. */
-function* segments(length: number): Generator<{ first: number; body: string }> {
-  const lines = Array.from(history('realistic', segment), (line) => line.split(/(?<="sequence":)\d+/))
-  for (let first = 0; first < length; first += segment)
-    yield { first, body: lines.map(([head, tail], n) => `${head}${first + n}${tail}\n`).join('') }
+const facts: Fact[] = Array.from({ length: segment }, (_, n) => ({
+  type: 'engine_output',
+  data: { iteration: 1, text: `line ${n}\n`.repeat(20), omitted_bytes: 0 },
+}))
+
+/** The journal's segments: a page is given out only where each of its lines is the one that was hashed. */
+function* segments(sessionId: string, length: number): Generator<{ first: number; body: string }> {
+  const stamp = { sessionId, time: new Date().toISOString(), actor: { kind: 'system', id: 'bench' } } as const
+  let head = emptyHead
+  for (let first = 0; first < length; first += segment) {
+    const chained = chain(head, facts, stamp)
+    head = chained.head
+    yield { first, body: chained.lines.map((line) => `${line}\n`).join('') }
+  }
 }
 
 /** Lays down a journal of this length for a session whose item knows its end. */
@@ -26,7 +36,7 @@ const layDown = async (
   { pieces: { clients, settings }, session }: Service,
   length: number,
 ): Promise<void> => {
-  const rest = segments(length)
+  const rest = segments(session.id, length)
   const write = async (): Promise<void> => {
     for (const { first, body } of rest) {
       const Key = objectKey.segment(team, session.id, first)

@@ -8,6 +8,7 @@ import { limits } from '../../lib/limits.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { createAdmission } from '../../lib/store/admission.ts'
+import { createArtifacts } from '../../lib/store/artifacts.ts'
 import { createBlobs } from '../../lib/store/blobs.ts'
 import { connect, serviceSettingsSchema } from '../../lib/store/clients.ts'
 import { createJournals } from '../../lib/store/journals.ts'
@@ -31,7 +32,10 @@ export const openKept = (home: string) => {
   })
   return {
     clients,
-    parts: { blobs, journals, payloads, sessions, states: createStates(blobs, journals, payloads) },
+    parts: {
+      ...{ artifacts: createArtifacts(blobs), blobs, journals, payloads, sessions },
+      states: createStates(blobs, journals, payloads),
+    },
     machine: createMachine(clients.sfn, settings.state_machine_arn),
     item: (id: string): Promise<SessionItem> => sessions.require({ team: localTeam, id }),
     slots: async (): Promise<string[]> => {

@@ -19,7 +19,7 @@ import { objectKey } from '../../lib/store/keys.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { proveJournal } from '../../lib/store/proof.ts'
 
-type Parts = Pick<Platform, 'blobs' | 'journals' | 'payloads' | 'sessions' | 'states'>
+type Parts = Pick<Platform, 'artifacts' | 'blobs' | 'journals' | 'payloads' | 'sessions' | 'states'>
 
 /** The document is the same object until a record changes it. */
 const texts = new WeakMap<Document, string>()

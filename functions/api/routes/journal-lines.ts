@@ -1,8 +1,8 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { branchSchema } from '../../../lib/journal/agent/records.ts'
-import { fromLine } from '../../../lib/journal/entry.ts'
 import { isOnLine, type Line, lineOf } from '../../../lib/journal/lineage.ts'
+import { entriesOf } from '../../../lib/journal/lines.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
@@ -30,11 +30,20 @@ const lineAt = async (platform: Platform, item: SessionItem, branch: string): Pr
   return line
 }
 
+/**
+ * The journal's lines, each as it was written and in its place, no fewer than the session had. Throws `journal_damaged`,
+ * which breaks the answer off: what is told is never a part that looks like the whole.
+ */
 async function* texts({ journals }: Platform, item: SessionItem, line: Line | null): AsyncGenerator<string> {
+  let next = 0
   for await (const lines of journals.segments(item)) {
-    const wanted = line === null ? lines : lines.filter((text) => isOnLine(line, fromLine(text)))
+    const entries = entriesOf(item.id, next, lines)
+    next += lines.length
+    const wanted = lines.filter((_, at) => line === null || (entries[at] && isOnLine(line, entries[at])))
     if (wanted.length > 0) yield wanted.map((text) => `${text}\n`).join('')
   }
+  if (next <= item.journal_head.sequence)
+    throw new GatehouseError('journal_damaged', `entry ${next} of ${item.id} is missing`)
 }
 
 export const journalLineRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {

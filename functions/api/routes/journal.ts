@@ -1,5 +1,7 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import { GatehouseError } from '../../../lib/errors.ts'
 import { type Entry, entrySchema, headSchema } from '../../../lib/journal/entry.ts'
+import { isFactType } from '../../../lib/journal/facts.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
@@ -13,6 +15,9 @@ import { follow } from '../follow.ts'
 import { answers, problems } from '../openapi.ts'
 import { sessionParams } from '../schemas.ts'
 import { streamOf } from '../stream.ts'
+
+const namesOf = (types: string | undefined): string[] =>
+  types ? types.split(',').map((name) => name.trim()) : []
 
 const events = createRoute({
   method: 'get',
@@ -43,18 +48,27 @@ const events = createRoute({
         .min(1)
         .max(limits.eventsPageSize.max)
         .default(limits.eventsPageSize.default),
-      types: z.string().optional(),
+      types: z
+        .string()
+        .optional()
+        .refine(
+          (types) => namesOf(types).every(isFactType),
+          'has to be types of entries, with commas between',
+        )
+        .describe('Only entries of these types, with commas between; `limit` counts also what is left out'),
     }),
   },
   responses: {
     200: {
-      description: 'A page; `next_after` or `next_cursor` goes into the next call’s `after`',
+      description:
+        'A page; `next_after` or `next_cursor` goes into the next call’s `after`, also to ask later for what came since; ' +
+        '`next_cursor` is null where there is nothing more for now',
       content: {
         'application/json': {
           schema: z.object({
             data: z.array(entrySchema),
             next_after: z.number().int(),
-            next_cursor: z.string(),
+            next_cursor: z.string().nullable(),
             more: z.boolean(),
           }),
         },
@@ -86,7 +100,7 @@ const verify = createRoute({
 })
 
 const wanted = (types: string | undefined) => {
-  const names = types ? new Set(types.split(',').map((name) => name.trim())) : null
+  const names = types ? new Set(namesOf(types)) : null
   return (entry: Entry) => names === null || names.has(entry.type)
 }
 
@@ -97,8 +111,11 @@ const page = async ({ journals }: Platform, item: SessionItem, from: number, lim
   const head = item.journal_head.sequence
   const count = Math.min(limit, head - from)
   const data = count > 0 ? await journals.after(item, from, count) : []
-  const last = data.at(-1)?.sequence ?? from
-  return { data, next_after: last, next_cursor: cursorOf(item, last), more: last < head }
+  if (data.length < count)
+    throw new GatehouseError('journal_damaged', `entry ${from + data.length + 1} of ${item.id} is missing`)
+  const last = from + data.length
+  const more = last < head
+  return { data, next_after: last, next_cursor: more ? cursorOf(item, last) : null, more }
 }
 
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Log): void => {

@@ -60,7 +60,7 @@ export const reviewRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     if (/\bapplication\/json\b/.test(c.req.header('accept') ?? '')) {
       return c.json({ review_id, stat, files: changed_paths }, 200)
     }
-    const bytes = await platform.blobs.stream(objectKey.artifact(item.team, item.id, patch_artifact))
+    const bytes = await platform.artifacts.stream(item, patch_artifact)
     if (!bytes) throw new GatehouseError('internal', 'the review’s patch is missing')
     return c.body(bytes, 200, { 'content-type': 'text/x-diff' })
   })

@@ -5,6 +5,7 @@ import { recoveryOf } from '../../../lib/journal/agent/recovery.ts'
 import { activeView, materialise } from '../../../lib/journal/agent/state.ts'
 import { laneAt } from '../../../lib/journal/agent/store.ts'
 import { modelMessages } from '../../../lib/journal/agent/transcript.ts'
+import { canonical } from '../../../lib/journal/entry.ts'
 import type { JournalState } from '../../../lib/journal/state.ts'
 import { documentSchema } from '../../../lib/session/document.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
@@ -71,6 +72,9 @@ const transcript = createRoute({
   },
 })
 
+/** The same value with its members in canonical order: the same bytes, whatever it was folded from. */
+const ordered = <Value>(value: Value): Value => JSON.parse(canonical(JSON.parse(JSON.stringify(value))))
+
 type Asked = { team: string; id: string; at: string | undefined }
 
 /** The state that is asked for. Throws `invalid_request` for an entry beyond the head, and `journal_damaged`. */
@@ -91,7 +95,7 @@ export const snapshotRoutes = (app: OpenAPIHono<Env>, platform: Platform): void 
     const asked = { team, id: c.req.valid('param').id, at: c.req.valid('query').at }
     const { head, document, agent, agent_sequence } = await stateAt(platform, asked)
     const told = { at: head.sequence, hash: head.hash, session: document, agent_sequence }
-    return c.json({ ...told, agent: materialise(agent) }, 200)
+    return c.json(ordered({ ...told, agent: materialise(agent) }), 200)
   })
 
   app.openapi(transcript, async (c) => {
@@ -101,6 +105,6 @@ export const snapshotRoutes = (app: OpenAPIHono<Env>, platform: Platform): void 
     const view = activeView(agent)
     const recovery = recoveryOf(agent, new Date(platform.clock()).toISOString())
     const { branch } = laneAt(view.store, view.lane)
-    return c.json({ at: head.sequence, branch, recovery, messages: modelMessages(view) }, 200)
+    return c.json(ordered({ at: head.sequence, branch, recovery, messages: modelMessages(view) }), 200)
   })
 }

@@ -1,8 +1,8 @@
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import { type FileStamps, wereTouched } from '../../../lib/workspace/file-stamps.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
-import { bundleRecord } from '../bundle-record.ts'
 import { runEngine } from '../engine.ts'
+import { bundleRecord } from '../kept-file.ts'
 import { type WorkerSession, workspaceOf } from '../session.ts'
 
 /** Saves the work in progress: a private commit, and a bundle of what the base lacks. */

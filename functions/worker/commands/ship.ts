@@ -1,8 +1,10 @@
+import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { contractOverlap, overlapDisclosure } from '../../../lib/contract/overlap.ts'
 import type { CheckResult } from '../../../lib/contract/schema.ts'
 import { limits } from '../../../lib/limits.ts'
+import { nameOfContent } from '../../../lib/session/artifact-name.ts'
 import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
@@ -11,6 +13,7 @@ import { readPatchHead } from '../../../lib/workspace/patch.ts'
 import { removeTree } from '../../../lib/workspace/remove-tree.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
 import { contractOf, evaluate, setUp } from '../evaluate.ts'
+import { sha256Of } from '../kept-file.ts'
 import { commandSuffix, outputFolder, repositoryOf, type WorkerSession, workspaceOf } from '../session.ts'
 import { checkpointOf, evaluateWorktree, treeResults } from './validate.ts'
 
@@ -85,15 +88,14 @@ const prepareReview = async (
 ): Promise<Review> => {
   const checkpoint = checkpointOf(command)
   const suffix = commandSuffix(command)
-  const patchName = `review-${suffix}.patch`
-  const bodyName = `review-${suffix}.json`
-  const patchFile = join(outputFolder(session), patchName)
-  const bodyFile = join(outputFolder(session), bodyName)
+  const patchFile = join(outputFolder(session), `review-${suffix}.patch`)
+  const bodyFile = join(outputFolder(session), `review-${suffix}.json`)
   const [{ paths, stat }] = await Promise.all([
     workspace.changedPaths(commit),
     workspace.writePatch(commit, patchFile),
   ])
   const { patch, truncated, full_bytes } = await readPatchHead(patchFile, limits.approvalPatch)
+  const patchName = nameOfContent(`review-${suffix}`, await sha256Of(patchFile), 'patch')
   const touched = paths.flatMap(({ path, old_path }) => (old_path === null ? [path] : [path, old_path]))
   const overlap = contractOverlap(contractOf(command), touched)
   const body: ReviewBody = {
@@ -105,7 +107,9 @@ const prepareReview = async (
     patch_full_bytes: full_bytes,
     patch_artifact: patchName,
   }
-  await writeFile(bodyFile, JSON.stringify(body))
+  const text = JSON.stringify(body)
+  const bodyName = nameOfContent(`review-${suffix}`, hash('sha256', text), 'json')
+  await writeFile(bodyFile, text)
   await session.client.upload([
     { kind: 'artifact', name: patchName, file: patchFile },
     { kind: 'artifact', name: bodyName, file: bodyFile },

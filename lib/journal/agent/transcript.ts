@@ -9,13 +9,16 @@ import type {
   ToolResultPart,
   UserPart,
 } from './model-message.ts'
-import { contextOf, messagesAfter, type View } from './view.ts'
+import type { ToolCall } from './projection.ts'
+import { contextOf, findCall, messagesAfter, type View } from './view.ts'
 
 type Image = Extract<PlainContent[number], { type: 'image' }>
 
-/** An image that is named and not held: its address, or the name as an `artifact:` one for the caller to fill in. */
+/** An image that is named and not held: its web address, or whatever else as an `artifact:` one for the caller to fill in. */
 const addressOf = (reference: string): URL =>
-  URL.canParse(reference) ? new URL(reference) : new URL(`artifact:${encodeURIComponent(reference)}`)
+  /^https?:/i.test(reference) && URL.canParse(reference)
+    ? new URL(reference)
+    : new URL(`artifact:${encodeURIComponent(reference)}`)
 
 const filePart = ({ mime_type, source }: Image): FilePart => ({
   type: 'file',
@@ -49,10 +52,13 @@ const outputOf = (result: ToolResultMessage): ToolOutput => {
 }
 
 /** What closes a call that has no result: a model is never shown one that is left open. */
-const unanswered: ToolOutput = {
+const unanswered = (call: ToolCall | undefined): ToolOutput => ({
   type: 'error-text',
-  value: 'This call has no result; whether it took effect is not known.',
-}
+  value:
+    call === undefined || call.execution.status === 'not_started'
+      ? 'This call has no result; it was not run.'
+      : 'This call has no result; whether it took effect is not known.',
+})
 
 const sourceOf = ({ url, title, snippet }: Activity['sources'][number]) => ({
   url,
@@ -100,27 +106,28 @@ const assistantPart = (block: AssistantMessage['content'][number]): AssistantPar
   }
 }
 
+/** The calls that are shown, and their results, by call. */
+type Calls = {
+  readonly shown: ReadonlySet<string>
+  readonly results: ReadonlyMap<string, ToolResultMessage>
+  readonly find: (id: string) => ToolCall | undefined
+}
+
 /** The results of a message's calls, in the model's order and right behind it, wherever they were committed. */
-const resultsOf = (
-  message: AssistantMessage,
-  results: ReadonlyMap<string, ToolResultMessage>,
-): ToolResultPart[] =>
+const resultsOf = (message: AssistantMessage, calls: Calls): ToolResultPart[] =>
   declaredCalls(message).map(({ tool_call_id, provider_call_id, tool_name }) => {
-    const result = results.get(tool_call_id)
+    const result = calls.results.get(tool_call_id)
     return {
       type: 'tool-result',
       toolCallId: provider_call_id ?? tool_call_id,
       toolName: tool_name,
-      output: result ? outputOf(result) : unanswered,
+      output: result ? outputOf(result) : unanswered(calls.find(tool_call_id)),
     }
   })
 
-const spoken = (
-  message: AssistantMessage,
-  results: ReadonlyMap<string, ToolResultMessage>,
-): ModelMessage[] => {
+const spoken = (message: AssistantMessage, calls: Calls): ModelMessage[] => {
   const content = message.content.flatMap(assistantPart)
-  const answers = resultsOf(message, results)
+  const answers = resultsOf(message, calls)
   return [
     ...(content.length > 0 ? [{ role: 'assistant', content } as const] : []),
     ...(answers.length > 0 ? [{ role: 'tool', content: answers } as const] : []),
@@ -143,24 +150,18 @@ const orphaned = (result: ToolResultMessage): ModelMessage => ({
   ],
 })
 
-/** The calls that are shown, and their results, by call. */
-type Calls = {
-  readonly shown: ReadonlySet<string>
-  readonly results: ReadonlyMap<string, ToolResultMessage>
-}
-
 const told = (message: Message, calls: Calls): ModelMessage[] => {
   switch (message.type) {
     case 'user':
       return [{ role: 'user', content: message.content.map(userPart) }]
     case 'assistant':
-      return spoken(message, calls.results)
+      return spoken(message, calls)
     case 'tool_result':
       return calls.shown.has(message.tool_call_id) ? [] : [orphaned(message)]
   }
 }
 
-const callsOf = (messages: readonly Message[]): Calls => ({
+const callsOf = (messages: readonly Message[]): Omit<Calls, 'find'> => ({
   shown: new Set(messages.flatMap(declaredCalls).map((call) => call.tool_call_id)),
   results: new Map(
     messages
@@ -176,7 +177,7 @@ const callsOf = (messages: readonly Message[]): Calls => ({
 export const modelMessages = (view: View): ModelMessage[] => {
   const { floor, summaries } = contextOf(view)
   const messages = messagesAfter(view, floor)
-  const calls = callsOf(messages)
+  const calls = { ...callsOf(messages), find: (id: string) => findCall(view, id) }
   return [
     ...summaries.flatMap(({ message }) => summarised(message)),
     ...messages.flatMap((message) => told(message, calls)),

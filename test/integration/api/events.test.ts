@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { Entry } from '../../../lib/journal/entry.ts'
 import type { Fact } from '../../../lib/journal/facts.ts'
 import { transition } from '../../../lib/store/effects.ts'
+import { objectKey } from '../../../lib/store/keys.ts'
 import { requireAllPrefixes } from '../../support/prefixes.ts'
 import { system } from '../../support/sessions.ts'
 import { startTestStack, type TestStack } from '../../support/stack.ts'
@@ -32,6 +33,11 @@ const append = (id: string, count: number) => {
     data: { message: `m${n}` },
   }))
   return transition(stack.platform, { team: 'local', id }, () => ({ actor: system, facts }))
+}
+const segmentKeys = async (id: string): Promise<string[]> => {
+  const keys: string[] = []
+  for await (const key of stack.platform.blobs.list(objectKey.journalPrefix('local', id))) keys.push(key)
+  return keys.toSorted()
 }
 const cancel = (id: string) => stack.call(`/v1/sessions/${id}/cancel`, { body: {} })
 const whole = (id: string): Promise<Entry[]> =>
@@ -173,6 +179,41 @@ describe('a cursor', () => {
 })
 
 describe('pages of entries', () => {
+  it('and streams of a type that no entry has are refused: a slip of the pen is told of', async () => {
+    const id = await create()
+    for (const accept of ['application/json', 'text/event-stream']) {
+      const path = `/v1/sessions/${id}/events?types=session_created,sesion_cancelled`
+      const answer = await stack.call(path, { headers: { accept } })
+      requireProblem(answer, 'invalid_request')
+      expect(paths(answer)).toEqual(['types'])
+    }
+    await cancel(id)
+  })
+
+  it('end with no cursor for a next one, and with the place to ask from later', async () => {
+    const id = await create()
+    const { json } = await stack.call(`/v1/sessions/${id}/events?limit=1000`)
+    const { sequence } = (await stack.platform.sessions.require({ team: 'local', id })).journal_head
+    expect(json).toMatchObject({ next_after: sequence, next_cursor: null, more: false })
+    await cancel(id)
+  })
+
+  it('and the journal are never a part that looks like the whole, when a segment is missing', async () => {
+    const id = await create()
+    await append(id, 3)
+    await append(id, 3)
+    const { blobs } = stack.platform
+    const [, last = ''] = [...(await segmentKeys(id))].slice(-2)
+    const text = await blobs.get(last)
+    await blobs.remove([last])
+    for (const query of ['', '?limit=1000', `?after=${id}:2`])
+      requireProblem(await stack.call(`/v1/sessions/${id}/events${query}`), 'journal_damaged')
+    await expect(stack.call(`/v1/sessions/${id}/journal`)).rejects.toThrow()
+    await blobs.put(last, text ?? '')
+    expect((await stack.call(`/v1/sessions/${id}/journal`)).text.split('\n').length).toBeGreaterThan(6)
+    await cancel(id)
+  })
+
   it('cover the journal from any cursor with any size, without gap or repeat', async () => {
     const id = await create()
     for (const count of [3, 9, 1]) await append(id, count)
@@ -213,7 +254,8 @@ describe('pages of entries', () => {
         const after = (from % (head + 2)) - 1
         const { json } = await stack.call(`/v1/sessions/${id}/events?after=${after}&limit=${limit}`)
         const last = Math.min(after + limit, head)
-        expect(json).toMatchObject({ next_after: last, next_cursor: `${id}:${last}`, more: last < head })
+        const more = last < head
+        expect(json).toMatchObject({ next_after: last, next_cursor: more ? `${id}:${last}` : null, more })
         expect(z.array(z.object({ sequence: z.number() })).parse(json.data)).toEqual(
           upTo(after + 1, last).map((sequence) => ({ sequence })),
         )

@@ -201,6 +201,22 @@ it('met no fault of ours on the way', () => {
   expect(stack.faults).toEqual([])
 })
 
+it('a snapshot of an entry has the same bytes, whatever it was folded from', async () => {
+  const { id } = await stack.create()
+  const { blobs, sessions } = stack.platform
+  const { journal_head: head } = await sessions.require({ team: 'local', id })
+  const told = () =>
+    Promise.all(
+      Array.from(
+        { length: head.sequence + 1 },
+        async (_, at) => (await viewer(`/v1/sessions/${id}/snapshot?at=${at}`)).text,
+      ),
+    )
+  const before = await told()
+  await blobs.removeAll(objectKey.snapshotPrefix('local', id))
+  expect(await told()).toEqual(before)
+})
+
 it('a journal that does not replay is told as damaged, by the name of what stopped it', async () => {
   const { id } = await stack.create()
   const { blobs } = stack.platform

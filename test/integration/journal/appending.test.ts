@@ -102,9 +102,9 @@ describe('a batch with records', () => {
     const head = await headOf(session)
     const { sequence, records } = entriesSchema.parse(first.body)
     expect((await session.entries('a', batch)).body).toMatchObject({ sequence, records })
-    // Its name is what it is known by, and what it holds is not even looked at.
-    const other = await session.entries('a', [{ type: 'error', data: {} }])
-    expect(other.body).toMatchObject({ sequence, records })
+    // Nobody is told that something else was appended, be it right or wrong in itself.
+    for (const other of [[userSays('another')], [{ type: 'error', data: {} }]])
+      expect(problemOf(await session.entries('a', other)).code).toBe('idempotency_mismatch')
     await requireUntouched(session, head)
   })
 
