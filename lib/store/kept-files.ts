@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { GatehouseError } from '../errors.ts'
 import type { Entry } from '../journal/entry.ts'
+import { digestIn } from '../session/artifact-name.ts'
 import { checkpointSchema } from '../session/document.ts'
 import { reviewBodySchema } from '../session/protocol.ts'
 import { objectKey } from './keys.ts'
@@ -24,12 +25,17 @@ const requireBundle = async ({ blobs }: Parts, { team, id }: Id, checkpoint: unk
     throw new GatehouseError('journal_damaged', `bundle ${bundle} is missing or not what was written`)
 }
 
-/** One that is missing is told by who asks for it: it may be of a result that nobody looked at. */
-const requireReview = async ({ artifacts }: Parts, id: Id, name: string): Promise<void> => {
+/** The text of an artifact whose name says what it holds; null for any other, of which nothing can be told. */
+const requireArtifact = async ({ artifacts }: Parts, id: Id, name: string): Promise<string | null> => {
+  if (digestIn(name) === null) return null
   const text = await artifacts.text(id, name)
-  if (text === null) return
-  const body = reviewBodySchema.safeParse(JSON.parse(text))
-  if (body.success) await artifacts.text(id, body.data.patch_artifact)
+  if (text === null) throw new GatehouseError('journal_damaged', `artifact ${name} is missing`)
+  return text
+}
+
+const requireReview = async (parts: Parts, id: Id, name: string): Promise<void> => {
+  const text = await requireArtifact(parts, id, name)
+  if (text !== null) await requireArtifact(parts, id, reviewBodySchema.parse(JSON.parse(text)).patch_artifact)
 }
 
 /**
@@ -40,7 +46,7 @@ export const proveFiles = async (parts: Parts, id: Id, { type, data }: Entry): P
   switch (type) {
     case 'contract_baseline':
     case 'contract_evaluated':
-      await parts.artifacts.text(id, artifactSchema.parse(data).artifact)
+      await requireArtifact(parts, id, artifactSchema.parse(data).artifact)
       return
     case 'checkpoint_created':
       return requireBundle(parts, id, data)

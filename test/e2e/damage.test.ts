@@ -14,7 +14,7 @@ const keysOf = async (id: string): Promise<string[]> => {
 
 const nameIn = (key: string): string => key.slice(key.lastIndexOf('/') + 1)
 
-test('whatever byte of what a reviewer is shown, or of the work, is changed: it is found, and never shown', async () => {
+test('whatever byte of what a reviewer is shown, or of the work, is changed or is gone: it is found, and never shown', async () => {
   const { id } = await used.begin({ engine_command: 'echo line > work.txt; touch done' })
   await used.api.untilGate(id, 'approval')
   const { blobs } = used.stack.platform
@@ -41,6 +41,8 @@ test('whatever byte of what a reviewer is shown, or of the work, is changed: it 
       )
     if (key.endsWith('.patch'))
       await expect(used.api.call('GET', `/v1/sessions/${id}/diff`)).rejects.toThrow()
+    await blobs.remove([key])
+    expect(await verify(), key).toMatchObject({ ok: false, problem: {} })
     await blobs.put(key, bytes)
   }
   expect(await verify()).toMatchObject({ ok: true })
