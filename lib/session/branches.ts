@@ -22,7 +22,10 @@ const change = (agent: AgentState, actor: Actor, facts: readonly AgentFact[], ti
     return { actor, facts: place(agent, given, time).statements }
   } catch (error) {
     if (!isError(error, 'record_refused')) throw error
-    throw new GatehouseError('illegal_transition', error.message, { cause: error })
+    const [reason] = error.errors ?? []
+    throw new GatehouseError('illegal_transition', `the branches can’t be so: ${reason?.message}`, {
+      cause: error,
+    })
   }
 }
 

@@ -3,7 +3,7 @@ import { limits } from '../../limits.ts'
 import { type AgentRecord, readRecord } from './envelope.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { lossOf } from './json-scan.ts'
-import { branchIn, idIn, membersIn, timeIn, valueIn } from './wire.ts'
+import { branchIn, camelCase, idIn, membersIn, timeIn, valueIn } from './wire.ts'
 import { isWireType } from './wire-types.ts'
 
 /** What came of a line of the interchange form (spec/session-record.md B.3); looked at in this order. */
@@ -62,6 +62,18 @@ const prune = (
 
 const isUnknownKeys = (issue: z.core.$ZodIssue) => issue.code === 'unrecognized_keys'
 
+/** The envelope's members by the names that the wire has for them. */
+const wireNames: Readonly<Record<string, string>> = {
+  ...{ id: 'recordId', time: 'timestamp', branch: 'branchId', data: 'payload' },
+}
+
+/** What is wrong, in the words of whoever wrote the line. */
+const told = ({ path, message }: z.core.$ZodIssue): string => {
+  const [first, ...rest] = path.map(String)
+  const names = [wireNames[first ?? ''] ?? first ?? '', ...rest].map(camelCase)
+  return `${names.join('.')}: ${message.replace(/ that starts with [a-z]+_$/, '')}`
+}
+
 /** Reads a record as a reader of 1.x has to: optional members that it does not know are ignored. */
 const readLeniently = (type: string, stamp: JsonObject, data: unknown): Decoded => {
   const value = { ...stamp, type, data }
@@ -70,7 +82,7 @@ const readLeniently = (type: string, stamp: JsonObject, data: unknown): Decoded 
     const unknown = reading.issues.filter(isUnknownKeys)
     if (unknown.length === 0 || !unknown.every((issue) => prune(value, issue))) {
       const [issue] = reading.issues
-      return invalid(issue ? `${issue.path.join('.')}: ${issue.message}` : 'not a record')
+      return invalid(issue ? told(issue) : 'not a record')
     }
     reading = readRecord(value)
   }
@@ -100,5 +112,7 @@ export const decode = (line: string): Decoded => {
       : invalid('type: is not a name')
   const loss = lossOf(line, limits.record.lineDepth)
   if (loss !== null) return invalid(loss)
+  if (sequenceIn(wire.sequence) === null)
+    return invalid('sequence: has to be a decimal string of an unsigned 64-bit integer')
   return readLeniently(type, stampIn(wire), valueIn(wire.payload ?? undefined, text(wire.sessionId)))
 }

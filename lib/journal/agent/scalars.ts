@@ -50,7 +50,8 @@ export const jsonObjectSchema = (bounds: { bytes: number; depth: number }) =>
   z
     .custom<JsonObject>(
       (value) => isObject(value) && fits(value, bounds),
-      `has to be a JSON object of at most ${bounds.bytes} bytes, nested at most ${bounds.depth} deep`,
+      `has to be a JSON object of whole characters and finite numbers, of at most ${bounds.bytes} bytes, ` +
+        `nested at most ${bounds.depth} deep`,
     )
     .meta({ type: 'object' })
 

@@ -18,7 +18,7 @@ const timeFields: ReadonlySet<string> = new Set(['timestamp', 'expires_at'])
 const opaqueFields: ReadonlySet<string> = new Set(['arguments', 'metadata', 'payload'])
 
 const snakeCase = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-const camelCase = (key: string): string =>
+export const camelCase = (key: string): string =>
   key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** A time with an offset, in UTC; everything else is left to be judged as it is. */

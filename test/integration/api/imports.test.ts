@@ -213,7 +213,7 @@ describe('refused are records', () => {
       'unsupported_type',
       /approval_expired/,
     ],
-    ['that are not valid', change(2, (wire) => ({ ...wire, payload: {} })), 3, 'invalid', /data/],
+    ['that are not valid', change(2, (wire) => ({ ...wire, payload: {} })), 3, 'invalid', /payload/],
     ['with a line that is no JSON', settled.toSpliced(1, 0, '{'), 2, 'invalid', /not a JSON object/],
     ['with an empty line', settled.toSpliced(1, 0, ''), 2, 'invalid', /not a JSON object/],
     ['with one left out', settled.toSpliced(2, 1), 3, 'out_of_place', /SequenceMismatch/],

@@ -152,6 +152,21 @@ it('a cause that is a record of the session is known for one', () => {
   expect(caused('0195a0b1-5e00-7000-8000-00000000ffff')).toMatch(/^cmd_/)
 })
 
+it.each([
+  ['sequence', 'a number', { sequence: 3 }],
+  ['sequence', 'a leading zero', { sequence: '03' }],
+  ['recordId', 'upper case', { recordId: '0195A0B1-5E00-7000-8000-000000002003' }],
+  ['timestamp', 'no time', { timestamp: 'yesterday' }],
+  ['branchId', 'no id', { branchId: 'main' }],
+  ['payload.profileId', 'nothing', { payload: {} }],
+])('%s that is %s is refused by its name on the wire', (name, _, change) => {
+  const [line = ''] = history('created').map(encode)
+  const decoded = decode(JSON.stringify({ ...JSON.parse(line), ...change }))
+  if (decoded.outcome !== 'invalid') throw new Error(decoded.outcome)
+  expect(decoded.problem.split(':')[0]).toBe(name)
+  expect(decoded.problem).not.toMatch(/evt_|brn_/)
+})
+
 it('decoding never throws, whatever it is given', () => {
   const [line = ''] = history('created').map(encode)
   fc.assert(
