@@ -184,12 +184,12 @@ export const appendEvents = (item: SessionItem, lease: Lease, batch: Batch): Cha
 
 /**
  * Where a batch with records was written before; undefined for a new one, and for one that is no more among the last.
- * Throws `idempotency_mismatch` when another was written under its name.
+ * Throws `idempotency_mismatch` when another was written under its name; `stated` gives the hash of what is stated now.
  */
-export const recordBatch = ({ runtime }: SessionItem, batch: Pick<RecordBatch, 'id' | 'stated'>) => {
-  const known = runtime.record_batches.find(({ id }) => id === batch.id)
-  if (known && known.stated !== batch.stated)
-    throw new GatehouseError('idempotency_mismatch', `batch ${batch.id} was appended with other records`)
+export const recordBatch = ({ runtime }: SessionItem, batchId: string, stated: () => string) => {
+  const known = runtime.record_batches.find(({ id }) => id === batchId)
+  if (known && known.stated !== stated())
+    throw new GatehouseError('idempotency_mismatch', `batch ${batchId} was appended with other records`)
   return known
 }
 

@@ -24,9 +24,9 @@ import {
   appendEvents,
   appendRecords,
   type Lease,
-  type RecordBatch,
   recordBatch,
   requireLease,
+  type Batch as WorkerBatch,
 } from '../session/worker.ts'
 import { carryOut, persist } from './effects.ts'
 import { objectKey } from './keys.ts'
@@ -38,7 +38,8 @@ type Batch = { id: string; facts: readonly StatedFact[]; receipt: string | null 
 type Data = Entry['data']
 /** A batch with its data in place, and which of it was uploaded. */
 type ReadBatch = {
-  named: Omit<RecordBatch, 'facts'>
+  named: Omit<WorkerBatch, 'facts'>
+  stated: () => string
   given: readonly Given[]
   isUploaded: readonly boolean[]
 }
@@ -155,7 +156,7 @@ const appendWithRecords = async (
   const written = await platform.sessions.update(id, async (item) => {
     reached.agent = null
     requireLease(item, lease)
-    if (recordBatch(item, batch.named)) return null
+    if (recordBatch(item, batch.named.id, batch.stated)) return null
     const before = await platform.heads.at(item)
     const time = new Date(platform.clock()).toISOString()
     const { statements, agent } = place(before.agent, batch.given, time)
@@ -163,7 +164,8 @@ const appendWithRecords = async (
     reached.since = item.journal_head.sequence
     refs ??= await keepAside(platform, id, batch.given, isAside)
     const facts = referring(statements, refs)
-    return fitted(platform, item, appendRecords(item, lease, { ...batch.named, facts }), bytes)
+    const change = appendRecords(item, lease, { ...batch.named, stated: batch.stated(), facts })
+    return fitted(platform, item, change, bytes)
   })
   if (reached.agent) await platform.heads.written(written, reached.agent, reached.since)
   return written
@@ -182,7 +184,8 @@ const appendNew = async (
   { id: batchId, facts: stated, receipt = null }: Batch,
 ): Promise<SessionItem> => {
   const batch: ReadBatch = {
-    named: { id: batchId, stated: statedIn(stated), fresh: randomUUID(), receipt },
+    named: { id: batchId, fresh: randomUUID(), receipt },
+    stated: () => statedIn(stated),
     given: await read(platform, id, stated),
     isUploaded: stated.map(({ data_ref }) => data_ref !== undefined),
   }
@@ -200,7 +203,7 @@ const appendOnce = async (platform: Platform, id: Id, lease: Lease, batch: Batch
     if (!isError(error, 'invalid_request', 'payload_too_large')) throw error
     const item = await platform.sessions.require(id)
     requireLease(item, lease)
-    if (recordBatch(item, { id: batch.id, stated: statedIn(batch.facts) })) return item
+    if (recordBatch(item, batch.id, () => statedIn(batch.facts))) return item
     throw error
   }
 }
@@ -233,7 +236,7 @@ export const appendBatch = async (
   const item = await appendOnce(platform, id, lease, batch)
   // The next call of a worker that takes receipts notes it.
   await (batch.receipt === undefined ? carryOut(platform, item) : persist(platform, item))
-  const known = recordBatch(item, { id: batch.id, stated: statedIn(batch.facts) })
+  const known = recordBatch(item, batch.id, () => statedIn(batch.facts))
   return {
     sequence: known ? known.first + known.count - 1 : item.journal_head.sequence,
     records: known ? await recordsOf(platform, item, known) : [],

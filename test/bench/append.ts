@@ -2,6 +2,7 @@ import { PutObjectCommand } from '@aws-sdk/client-s3'
 import { newId } from '../../lib/ids.ts'
 import { chain, toLine } from '../../lib/journal/entry.ts'
 import type { EventFact } from '../../lib/journal/event-facts.ts'
+import { entriesSchema } from '../../lib/session/agent-protocol.ts'
 import { leaseSchema } from '../../lib/session/protocol.ts'
 import { system } from '../support/sessions.ts'
 import { compare, row } from './measure.ts'
@@ -40,13 +41,16 @@ export const append = async (): Promise<void> => {
         .entries.map((entry) => `${toLine(entry)}\n`)
         .join('')
     const bodies = Array.from({ length: rounds + 1 }, (_, round) => bytes(round))
-    const result = await compare(
-      rounds,
-      (round) => call('/worker/v1/entries', { epoch, batch_id: `round-${round}`, facts: outputs(round) }),
-      (round) =>
-        clients.s3.send(
-          new PutObjectCommand({ Bucket: settings.bucket, Key: `bench/${round}`, Body: bodies[round] ?? '' }),
-        ),
+    // As a worker does: the next batch notes by its receipt that the one before is in the journal.
+    let receipt: string | null = null
+    const send = async (round: number): Promise<void> => {
+      const body = { epoch, batch_id: `round-${round}`, facts: outputs(round), receipt }
+      receipt = entriesSchema.parse(await call('/worker/v1/entries', body)).receipt
+    }
+    const result = await compare(rounds, send, (round) =>
+      clients.s3.send(
+        new PutObjectCommand({ Bucket: settings.bucket, Key: `bench/${round}`, Body: bodies[round] ?? '' }),
+      ),
     )
     console.log(row(`${batch} entries through the API : a bare PutObject`, result, 1.5))
   } finally {
