@@ -51,6 +51,13 @@ export const walkRoads = async (services: Services): Promise<Roads> => {
 const order = ['define', 'plan', 'code', 'validate', 'ship']
 const stageOf: Record<Start, number> = { Admit: 0, Confirm: 0, Code: 2, Validate: 3, Review: 4, Deliver: 4 }
 
+/** Results of the road's own session, whose file the placed one does not have, under a name that promises none. */
+const withoutFile = (fact: RecordFact): RecordFact => {
+  if (fact.type === 'contract_baseline') return { ...fact, data: { ...fact.data, artifact: 'results' } }
+  if (fact.type === 'contract_evaluated') return { ...fact, data: { ...fact.data, artifact: 'results' } }
+  return fact
+}
+
 /**
  * Puts a session where a walk begins, by one write: its own creation and the records of the straight road. The machine
  * finds out by itself where it is.
@@ -61,7 +68,7 @@ export const placeSession = async (world: World, roads: Roads, from: Start, dice
   const isBehind = options.until !== null && order.indexOf(options.until) < stageOf[from]
   const start = startSessionSchema.parse({ ...request, ...options, ...(isBehind ? { until: null } : {}) })
   const change = creation({ id, team, repo: request.repo }, start, ada)
-  const road = (roads.get(from) ?? []).filter(({ type }) => type !== 'session_created')
+  const road = (roads.get(from) ?? []).filter(({ type }) => type !== 'session_created').map(withoutFile)
   const { item } = await world.platform.sessions.create(
     { team, id },
     { ...change, facts: from === 'Admit' ? change.facts : [...change.facts, ...road] },
