@@ -16,16 +16,18 @@ export const computeStopped = async (
   told: readonly Fact[] = [],
 ): Promise<void> => {
   await transition(platform, stopped, (item): Change | null => {
-    const { compute, command, answers, lease } = item.runtime
+    const { compute, command, answers, lease, replaced } = item.runtime
+    const actor = { kind: 'system', id: 'compute' } as const
+    const seen: Fact = {
+      type: 'compute_stopped',
+      data: { compute_id: stopped.worker_id, reason: stopped.reason },
+    }
+    if (replaced === stopped.worker_id) return { actor, facts: [seen, ...told], runtime: { replaced: null } }
     if (!compute || compute.id !== stopped.worker_id || compute.status === 'stopped') return null
     const lost = command ? failTask(item, 'WorkerLost', stopped.reason) : []
     return {
-      actor: { kind: 'system', id: 'compute' },
-      facts: [
-        ...withdrawQuestion(item.document, 'its worker is gone'),
-        { type: 'compute_stopped', data: { compute_id: stopped.worker_id, reason: stopped.reason } },
-        ...told,
-      ],
+      actor,
+      facts: [...withdrawQuestion(item.document, 'its worker is gone'), seen, ...told],
       runtime: {
         compute: { ...compute, status: 'stopped', stopped_at: new Date(platform.clock()).toISOString() },
         lease: { ...lease, worker_id: null, expires_at: null },

@@ -39,8 +39,12 @@ type Launch = { starts: string; replaces: string | null }
 
 /** Launches a worker; the launch can be repeated by the next dispatch, so its failure is a fault. */
 const launch = async (platform: Platform, item: SessionItem, { starts, replaces }: Launch) => {
-  if (replaces !== null) await platform.compute.stop(replaces)
   const { team, id: session_id } = item
+  if (replaces !== null) {
+    await platform.compute.stop(replaces)
+    const reason = 'another worker takes its place'
+    await computeStopped(platform, { team, id: session_id, worker_id: replaces, reason })
+  }
   await platform.admission.take(team, session_id)
   // Settle may have given the slot back before we took it.
   const { document, runtime } = await platform.sessions.require(item)

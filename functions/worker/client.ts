@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { EventFact } from '../../lib/journal/event-facts.ts'
 import { type Appended, entriesSchema } from '../../lib/session/agent-protocol.ts'
@@ -56,8 +57,8 @@ export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
   return {
     download,
 
-    lease: async (): Promise<{ heartbeat_ms: number }> => {
-      const lease = await call(leaseSchema, { ...post, path: 'lease', body: {} })
+    lease: async (): Promise<z.infer<typeof leaseSchema>> => {
+      const lease = await call(leaseSchema, { ...post, path: 'lease', body: { claim: randomUUID() } })
       epoch = lease.epoch
       return lease
     },
@@ -110,9 +111,14 @@ export const createClient = (options: Omit<TransportOptions, 'patience'>) => {
     guidance: async (): Promise<string[]> =>
       (await call(guidanceSchema, { ...get, path: `guidance?epoch=${epoch}` })).messages,
 
-    complete: async (commandId: string, result: Result, facts: readonly EventFact[]): Promise<void> => {
+    /** Ends the command in hand; the answer says whether that was the worker's last. */
+    complete: (
+      commandId: string,
+      result: Result,
+      facts: readonly EventFact[],
+    ): Promise<z.infer<typeof completeSchema>> => {
       const body = { epoch, command_id: commandId, result, facts, receipt }
-      await call(completeSchema, { ...post, path: 'complete', body })
+      return call(completeSchema, { ...post, path: 'complete', body })
     },
 
     /**

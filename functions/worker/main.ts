@@ -1,9 +1,8 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { createClient } from './client.ts'
+import { isHandedOver, sessionFolder } from './hand-over.ts'
 import { createReporter } from './reporter.ts'
 import { runWorker } from './run.ts'
 import { createSession } from './session.ts'
@@ -46,19 +45,19 @@ const client = createClient({
   signal: stop.signal,
   onSuperseded: (reason) => stop.abort(reason),
 })
-const folder = join(settings.GATEHOUSE_WORKER_HOME, 'runs', settings.GATEHOUSE_WORKER_ID)
+let folder: string | null = null
 let heartbeat: NodeJS.Timeout | undefined
 let exitCode = 0
 
 try {
   // The first sign of life comes before any slow work.
-  const { heartbeat_ms } = await client.lease()
+  const { heartbeat_ms, session_id } = await client.lease()
   heartbeat = setInterval(() => {
     client
       .heartbeat()
       .catch((error: unknown) => stopBecause(error instanceof Error ? error.message : String(error)))
   }, heartbeat_ms)
-  await mkdir(folder, { recursive: true })
+  folder = sessionFolder(settings.GATEHOUSE_WORKER_HOME, session_id)
   const session = await createSession({
     home: settings.GATEHOUSE_WORKER_HOME,
     folder,
@@ -77,6 +76,6 @@ try {
   }
 } finally {
   clearInterval(heartbeat)
-  await removeTree(folder)
+  if (folder !== null && !(await isHandedOver(folder))) await removeTree(folder)
 }
 process.exit(exitCode)

@@ -5,6 +5,7 @@ import { code } from './commands/code.ts'
 import { baseline, draft, preflight, prepare } from './commands/define.ts'
 import { deliver, verify } from './commands/ship.ts'
 import { validate } from './commands/validate.ts'
+import { handOver } from './hand-over.ts'
 import { keepWork } from './keep.ts'
 import type { WorkerSession } from './session.ts'
 import { Superseded } from './transport.ts'
@@ -31,10 +32,14 @@ const runCommand = async (session: WorkerSession, command: Command): Promise<Res
   }
 }
 
-const carryOut = async (session: WorkerSession, command: Command): Promise<void> => {
+/** Whether the worker is to leave with this command's end. */
+const carryOut = async (session: WorkerSession, command: Command): Promise<boolean> => {
   try {
     const result = await runCommand(session, command)
-    await session.client.complete(command.id, result, await session.reporter.drain())
+    const { leave } = await session.client.complete(command.id, result, await session.reporter.drain())
+    if (leave && result.outcome === 'Code')
+      await handOver(session.folder, { checkpoint: result.checkpoint.id, set_up: session.setUp })
+    return leave
   } catch (error) {
     if (session.signal.aborted) await keepWork(session, command)
     throw error
@@ -47,6 +52,6 @@ export const runWorker = async (session: WorkerSession): Promise<void> => {
     const answer = await session.client.command()
     if (answer.kind === 'stop') return
     if (answer.kind === 'wait') continue
-    await carryOut(session, answer.command)
+    if (await carryOut(session, answer.command)) return
   }
 }

@@ -1,13 +1,15 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { limits } from '../../lib/limits.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import type { Command } from '../../lib/session/protocol.ts'
 import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
 import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
+import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
-import { openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
+import { adoptWorkspace, openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
+import { type HandOver, takeOver } from './hand-over.ts'
 import type { Reporter } from './reporter.ts'
 
 /** What went wrong around the work; the command is reported as a fault and may go well the next time. */
@@ -35,6 +37,8 @@ export type WorkerSession = {
   workspace: Workspace | null
   /** The tree in which the contract's setup has been run. */
   setUp: boolean
+  /** The worktree that the worker before has left; null once it is ours, or given up. */
+  left: HandOver | null
 }
 
 /** From being told to stop to giving up on saving the work: with the rest of the way out it stays below ten seconds. */
@@ -48,10 +52,19 @@ const later = (signal: AbortSignal, ms: number): AbortSignal => {
   return end.signal
 }
 
+/** Empties a folder but for some names; makes it where it is missing. */
+const keepOnly = async (folder: string, kept: readonly string[]): Promise<void> => {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const names = (await readdir(folder)).filter((name) => !kept.includes(name))
+  await Promise.all(names.map((name) => removeTree(join(folder, name))))
+}
+
 export const createSession = async (
-  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp' | 'leaving'>,
+  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp' | 'left' | 'leaving'>,
 ): Promise<WorkerSession> => {
-  await mkdir(join(start.folder, 'output'), { recursive: true })
+  const left = await takeOver(start.folder)
+  await keepOnly(start.folder, left === null ? [] : ['run'])
+  await mkdir(join(start.folder, 'output'))
   return {
     ...start,
     leaving: later(start.signal, keepMs),
@@ -59,6 +72,7 @@ export const createSession = async (
     base: null,
     workspace: null,
     setUp: false,
+    left,
   }
 }
 
@@ -99,19 +113,48 @@ const mirrorWith = async (session: WorkerSession, command: Command, base: string
   return mirror
 }
 
-/** A fresh worktree on a base, with the session's saved work where it has some. */
-export const openAt = async (
+const openOptions = async (
   session: WorkerSession,
   { session: { checkpoint }, bundle: saved }: Command,
   mirror: string,
   base: string,
-): Promise<Workspace> => {
+) => {
   const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
   if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
-  return openWorkspace({
+  return {
     ...{ run: join(session.folder, 'run'), mirror, base, signal: session.signal },
     ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
-  })
+  }
+}
+
+/** A fresh worktree on a base, with the session's saved work where it has some. */
+export const openAt = async (
+  session: WorkerSession,
+  command: Command,
+  mirror: string,
+  base: string,
+): Promise<Workspace> => openWorkspace(await openOptions(session, command, mirror, base))
+
+/** The worktree that the worker before has left at the session's checkpoint; null when it is not to be had. */
+const adopt = async (
+  session: WorkerSession,
+  command: Command,
+  mirror: string,
+  base: string,
+): Promise<Workspace | null> => {
+  const { left } = session
+  session.left = null
+  if (left === null || left.checkpoint !== command.session.checkpoint?.id) return null
+  const { checkpoint, ...options } = await openOptions(session, command, mirror, base)
+  if (checkpoint === undefined) return null
+  try {
+    const workspace = await adoptWorkspace({ ...options, checkpoint })
+    session.setUp = left.set_up
+    return workspace
+  } catch (error) {
+    if (session.signal.aborted) throw error
+    return null
+  }
 }
 
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
@@ -120,7 +163,8 @@ export const workspaceOf = async (session: WorkerSession, command: Command): Pro
   const { start_commit: base } = command.session
   if (base === null) throw new WorkerFault('the session has no start commit')
   const mirror = await mirrorWith(session, command, base)
-  session.workspace = await openAt(session, command, mirror, base)
+  session.workspace =
+    (await adopt(session, command, mirror, base)) ?? (await openAt(session, command, mirror, base))
   return session.workspace
 }
 

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isHandedOver, sessionFolder } from '../../functions/worker/hand-over.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
@@ -37,7 +38,6 @@ export const startWorkers = (options: {
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
   let closing = false
-  const runs = join(options.home, 'worker', 'runs')
   const logs = join(options.home, 'logs')
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
@@ -57,7 +57,6 @@ export const startWorkers = (options: {
     }
     // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
     await killMarked(id)
-    await removeTree(join(runs, id))
   }
 
   return {
@@ -81,11 +80,12 @@ export const startWorkers = (options: {
         ),
       })
       closeSync(log)
+      const folder = sessionFolder(join(options.home, 'worker'), session_id)
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       running.set(id, { child, ended, team, session_id })
       const onEnd = async (reason: string) => {
         await killMarked(id)
-        await removeTree(join(runs, id))
+        if (!(await isHandedOver(folder))) await removeTree(folder)
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
@@ -107,6 +107,7 @@ export const startWorkers = (options: {
     forget: async ({ repo, session_id }) => {
       const repository = parseRepository(repo, { allowLocal: true })
       await unpinBase({ home: join(options.home, 'worker'), repository, sessionId: session_id })
+      await removeTree(sessionFolder(join(options.home, 'worker'), session_id))
       await rm(logOf(session_id), { force: true })
     },
     close: async () => {

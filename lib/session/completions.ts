@@ -18,6 +18,7 @@ import { isNominated, mayConclude, verificationOf } from './no-change.ts'
 import { redResults } from './policy.ts'
 import type { Result } from './protocol.ts'
 import { type FailureKind, isTerminal } from './states.ts'
+import { sentAway } from './worker.ts'
 
 type Of<Outcome extends Result['outcome']> = Extract<Result, { outcome: Outcome }>
 
@@ -136,12 +137,14 @@ const engineFinished = (c: Completion, result: Of<'Code'>): Change => {
   const turn = judgeTurn(iteration, result)
   const aside = result.nomination !== null && (document.mutated || run.changed || run.touched)
   const note = `iteration ${iteration}: ${turn.status}, ${turn.reason}`
-  return step(c, isInterrupted(turn) ? 'engine_interrupted' : 'engine_finished', note, [
+  const change = step(c, isInterrupted(turn) ? 'engine_interrupted' : 'engine_finished', note, [
     { type: 'engine_finished', data: { iteration, engine, turn, ...run } },
     ...(aside ? [setAside] : []),
     ...guidanceApplied(document, guidance_applied, c.actor),
     { type: 'checkpoint_created', data: checkpoint },
   ])
+  // The engine could read its worker's memory: whoever judges the work has a token that did not exist while it ran.
+  return { ...change, runtime: { ...change.runtime, ...sentAway(c.item) } }
 }
 
 const validated = (c: Completion, result: Of<'Validate'>): Change => {

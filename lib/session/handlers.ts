@@ -42,6 +42,8 @@ export const dispatch = (
     ? [{ type: 'iteration_started', data: { n: document.iterations + 1, max: document.max_iterations } }]
     : []
   const alive = computeAlive(item, now)
+  const replaced =
+    alive || runtime.compute?.status === 'stopped' ? runtime.replaced : (runtime.compute?.id ?? null)
   const at = new Date(now).toISOString()
   const compute = alive
     ? runtime.compute
@@ -50,7 +52,11 @@ export const dispatch = (
   const kept =
     alive && runtime.command?.step === step ? runtime.command : { id: newId('cmd'), step, issued_at: at }
   return {
-    change: { actor: actor(step), facts, runtime: { task: { step, token }, command: kept, compute } },
+    change: {
+      actor: actor(step),
+      facts,
+      runtime: { task: { step, token }, command: kept, compute, replaced },
+    },
     launch: alive ? null : (compute?.id ?? null),
   }
 }

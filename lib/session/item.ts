@@ -111,8 +111,12 @@ export const runtimeSchema = z.strictObject({
     epoch: z.number().int(),
     worker_id: z.string().nullable(),
     expires_at: time.nullable(),
+    /** What its worker named when it took it: a repeat of that call is told by it from another's. */
+    claim: z.string().nullable().default(null),
   }),
   compute: computeSchema.nullable(),
+  /** A worker whose place the present one has taken, and whose end was not seen yet. */
+  replaced: z.string().nullable().default(null),
   answers: z.array(taskAnswerSchema),
   /** When a session asked for a slot, which is when it was created; its place in the queue. */
   queued_at: time.nullable(),
@@ -174,8 +178,9 @@ export const freshRuntime = (time: string): Runtime => ({
   last_batch_id: null,
   receipt: null,
   record_batches: [],
-  lease: { epoch: 0, worker_id: null, expires_at: null },
+  lease: { epoch: 0, worker_id: null, expires_at: null, claim: null },
   compute: null,
+  replaced: null,
   answers: [],
   queued_at: null,
   settled: false,

@@ -25,7 +25,10 @@ const epoch = z.number().int().min(1)
 const sha = z.string().regex(/^[0-9a-f]{40,64}$/)
 const results = z.array(checkResultSchema).max(limits.checks + 2)
 
-export const leaseRequestSchema = z.strictObject({})
+export const leaseRequestSchema = z.strictObject({
+  /** A random name of this call: its repeat is answered as it was, and the call of another is refused. */
+  claim: z.string().min(16).max(64),
+})
 export const leaseSchema = z.strictObject({
   session_id: z.string(),
   epoch,
@@ -276,4 +279,8 @@ export const completeRequestSchema = z.strictObject({
   facts: events.default([]),
   receipt,
 })
-export const completeSchema = z.strictObject({ next: z.string() })
+export const completeSchema = z.strictObject({
+  next: z.string(),
+  /** The worker's part is over, and its token is good for nothing more: another one takes the next command. */
+  leave: z.boolean(),
+})

@@ -3,7 +3,7 @@ import type { Actor, Statement } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
 import type { Document } from './document.ts'
-import type { Change, SessionItem } from './item.ts'
+import type { Change, Runtime, SessionItem } from './item.ts'
 import { keepsWork } from './retained.ts'
 import { isTerminal } from './states.ts'
 
@@ -22,13 +22,20 @@ export const requireLease = (item: SessionItem, { worker_id, epoch }: Lease): vo
   if (isTerminal(item.document.state)) throw superseded(item, 'it has ended')
 }
 
-/** Gives the lease to the worker that was launched last, and a new epoch with it. */
-export const takeLease = (item: SessionItem, workerId: string, now: number): Change => {
+/**
+ * Gives the lease to the worker that was launched last, and a new epoch with it; once, so that nobody who has found its
+ * token takes the lease out of its hands. `claim` is a name that the worker gives its call: null for a repeat of it.
+ */
+export const takeLease = (item: SessionItem, workerId: string, claim: string, now: number): Change | null => {
   const { compute, lease } = item.runtime
   if (isTerminal(item.document.state)) throw superseded(item, 'it has ended')
   if (!compute || compute.id !== workerId) throw superseded(item, 'another worker was launched since')
   if (compute.status === 'stopped' || compute.status === 'stopping')
     throw superseded(item, 'this worker was told to stop')
+  if (compute.status === 'live') {
+    if (lease.worker_id === workerId && lease.claim === claim) return null
+    throw superseded(item, 'its lease was taken already')
+  }
   const epoch = lease.epoch + 1
   return {
     actor: { kind: 'worker', id: workerId },
@@ -37,7 +44,7 @@ export const takeLease = (item: SessionItem, workerId: string, now: number): Cha
       { type: 'lease_taken', data: { worker_id: workerId, epoch } },
     ],
     runtime: {
-      lease: { epoch, worker_id: workerId, expires_at: new Date(now + limits.leaseMs).toISOString() },
+      lease: { epoch, worker_id: workerId, expires_at: new Date(now + limits.leaseMs).toISOString(), claim },
       compute: { ...compute, status: 'live' },
     },
   }
@@ -65,6 +72,15 @@ export const renewLease = (
   }
 }
 
+/**
+ * What ends a worker's part: its token is good for nothing from this write on. A command that comes next launches
+ * another worker.
+ */
+export const sentAway = ({ runtime: { compute, lease } }: SessionItem): Partial<Runtime> => ({
+  compute: compute && { ...compute, status: 'stopping' },
+  lease: { ...lease, worker_id: null, expires_at: null, claim: null },
+})
+
 /** Whether the session waits for a person or a rate limit, or rests: times at which nothing of it may run. */
 const waitsForOthers = ({ document }: SessionItem): boolean =>
   document.gate !== null || document.step === 'RateLimit' || document.step === 'Rest'
@@ -80,18 +96,10 @@ export const nextCommand = (
   requireLease(item, lease)
   if (item.runtime.command) return { kind: 'command' }
   if (!waitsForOthers(item)) return { kind: 'wait' }
-  const { compute } = item.runtime
   return {
     kind: 'stop',
     reason: 'the session waits for something else',
-    change: {
-      actor: { kind: 'worker', id: lease.worker_id },
-      facts: [],
-      runtime: {
-        compute: compute && { ...compute, status: 'stopping' },
-        lease: { ...item.runtime.lease, worker_id: null, expires_at: null },
-      },
-    },
+    change: { actor: { kind: 'worker', id: lease.worker_id }, facts: [], runtime: sentAway(item) },
   }
 }
 

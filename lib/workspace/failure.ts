@@ -27,7 +27,7 @@ export const failure = <Problem extends string>(problem: Problem, detail: string
 
 /** Thrown when a run's own files are not what it left there: a fault of the worker's surroundings, never a verdict. */
 export class WorkspaceError extends Error {
-  readonly problem: 'checkpoint_damaged' | 'worktree_replaced' | 'folder_not_ours'
+  readonly problem: 'checkpoint_damaged' | 'worktree_replaced' | 'worktree_moved' | 'folder_not_ours'
 
   constructor(problem: WorkspaceError['problem'], detail: string) {
     super(detail)

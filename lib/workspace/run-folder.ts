@@ -29,12 +29,19 @@ export type Run = RunStart & {
 
 const marker = '.gatehouse-run'
 
-/** Makes an empty folder of ours at `root`; what an earlier run left there goes. Throws when it holds anything else. */
-export const prepareFolder = async (root: string): Promise<void> => {
-  const found = await readdir(root).catch((): string[] => [])
+/**
+ * Makes a folder of ours at `root`; of what an earlier run left there only `kept` stays. Throws when it holds anything
+ * else.
+ */
+export const prepareFolder = async (root: string, kept: readonly string[] = []): Promise<void> => {
+  const isFolder = (await lstat(root).catch(() => null))?.isDirectory() ?? false
+  // A link in its place would lead us to files of others.
+  if (!isFolder) await removeTree(root)
+  const found = isFolder ? await readdir(root) : []
   if (found.length > 0 && !found.includes(marker))
     throw new WorkspaceError('folder_not_ours', `${root} holds files that no run of ours made.`)
-  await removeTree(root)
+  const leaving = found.filter((name) => !kept.includes(name))
+  await Promise.all(leaving.map((name) => removeTree(join(root, name))))
   await mkdir(join(root, 'tree'), { recursive: true, mode: 0o700 })
   await writeFile(join(root, marker), '')
 }

@@ -1,5 +1,5 @@
 import { copyFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { type Captured, capture } from './capture.ts'
 import { type Changes, changedPaths } from './changes.ts'
 import { type Checkpoint, checkpoint, restoreCheckpoint } from './checkpoint.ts'
@@ -10,6 +10,7 @@ import {
   indexBase,
   repairEngineRepository,
 } from './engine-repository.ts'
+import { WorkspaceError } from './failure.ts'
 import { type FileStamps, stampFiles } from './file-stamps.ts'
 import { git, gitWord } from './git.ts'
 import { writePatch } from './patch.ts'
@@ -69,11 +70,11 @@ const findBaseTree = (options: OpenOptions): Promise<string> =>
     signal: options.signal,
   })
 
-/** Makes the folder and our repository in it. */
-const createTrusted = async (options: OpenOptions): Promise<RunStart> => {
+/** Makes the folder and our repository in it; `kept` of what is there already stays. */
+const createTrusted = async (options: OpenOptions, kept: readonly string[]): Promise<RunStart> => {
   const root = resolve(options.run)
   const mirror = resolve(options.mirror)
-  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root)])
+  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root, kept)])
   const start: RunStart = {
     trusted: join(root, 'trusted.git'),
     index: join(root, 'index'),
@@ -98,7 +99,7 @@ const createTrusted = async (options: OpenOptions): Promise<RunStart> => {
  * WorkspaceError when the folder holds other files or the checkpoint does not restore.
  */
 export const openWorkspace = async (options: OpenOptions): Promise<Workspace> => {
-  const start = await createTrusted(options)
+  const start = await createTrusted(options, [])
   const restored =
     options.checkpoint === undefined ? start.base : await restoreCheckpoint(start, options.checkpoint)
   const [refs, baseTree] = await Promise.all([
@@ -111,8 +112,35 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
   const atBase = restored === run.base || restored === run.baseTree
   if (atBase) await copyFile(run.index, engineIndex(run))
   else await indexBase(run)
-  let indexed: string | null = atBase ? baseTree : restored
-  let embedded: string[] = []
+  return workspaceIn(run, { tree: atBase ? baseTree : restored, embedded: [] })
+}
+
+/**
+ * Goes on with the tree that an earlier run left in the folder, and with the repository that its engine saw: all that we
+ * believe is made anew. Throws WorkspaceError unless the files are those of the checkpoint, but for what they ignore.
+ */
+export const adoptWorkspace = async (
+  options: OpenOptions & { checkpoint: Checkpoint },
+): Promise<Workspace> => {
+  const start = await createTrusted(options, ['tree', 'engine.git'])
+  const restored = await restoreCheckpoint(start, options.checkpoint)
+  const [refs, baseTree] = await Promise.all([
+    carriedRefs(options.mirror, options.signal),
+    findBaseTree(options),
+    git(['read-tree', '--reset', restored], onTree(start)),
+  ])
+  const run: Run = { ...start, refs, baseTree }
+  await repairEngineRepository(run)
+  const { tree, embedded } = await capture(run, null)
+  if (tree !== restored)
+    throw new WorkspaceError('worktree_moved', 'The files are no longer those of the checkpoint.')
+  return workspaceIn(run, { tree, embedded })
+}
+
+/** A run whose index holds a tree, and what of its folders are repositories of their own. */
+const workspaceIn = (run: Run, at: { tree: string; embedded: string[] }): Workspace => {
+  let indexed: string | null = at.tree
+  let { embedded } = at
   return {
     tree: run.tree,
     base: run.base,
@@ -144,6 +172,6 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),
     writePatch: (commit, file) => writePatch(run, commit, file),
-    close: () => removeTree(resolve(options.run)),
+    close: () => removeTree(dirname(run.tree)),
   }
 }

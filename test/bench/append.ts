@@ -1,5 +1,5 @@
 import { PutObjectCommand } from '@aws-sdk/client-s3'
-import { newId } from '../../lib/ids.ts'
+import { newId, newSecret } from '../../lib/ids.ts'
 import { chain, toLine } from '../../lib/journal/entry.ts'
 import type { EventFact } from '../../lib/journal/event-facts.ts'
 import { entriesSchema } from '../../lib/session/agent-protocol.ts'
@@ -31,10 +31,10 @@ export const append = async (): Promise<void> => {
     const time = new Date().toISOString()
     const session = await platform.sessions.commit(service.session, {
       ...{ actor: system, facts: [] },
-      runtime: { compute: { id: worker_id, status: 'live', started_at: time, stopped_at: null } },
+      runtime: { compute: { id: worker_id, status: 'starting', started_at: time, stopped_at: null } },
     })
     const call = await service.caller({ kind: 'worker', team, session_id: session.id, worker_id })
-    const { epoch } = leaseSchema.parse(await call('/worker/v1/lease', {}))
+    const { epoch } = leaseSchema.parse(await call('/worker/v1/lease', { claim: newSecret() }))
     const stamp = { sessionId: session.id, time, actor: { kind: 'worker', id: worker_id } } as const
     const bytes = (round: number): string =>
       chain(session.journal_head, outputs(round), stamp)

@@ -199,7 +199,7 @@ test('whatever a superseded worker calls is refused and changes nothing', async 
   const before = await settledPart()
   const old = await worker(first)
   const refused = await Promise.all([
-    old.call('POST', '/worker/v1/lease', {}),
+    old.call('POST', '/worker/v1/lease', { claim: newSecret() }),
     ...calls(old, runtime.lease.epoch - 1),
     // The launch is another, whatever epoch it claims.
     ...calls(old, runtime.lease.epoch),

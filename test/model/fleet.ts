@@ -73,8 +73,10 @@ export const createFleet = (options: {
     return answer
   }
 
+  const leasing = ({ id }: Worker): Sent => ({ path: 'lease', body: { claim: `${id} of the model` } })
+
   const takeLease = async (worker: Worker): Promise<void> => {
-    const answer = await ask(worker, { path: 'lease', body: {} })
+    const answer = await ask(worker, leasing(worker))
     if (answer?.status === 200) worker.epoch = leaseSchema.parse(answer.body).epoch
   }
 
@@ -176,7 +178,7 @@ export const createFleet = (options: {
         ...(worker.pending ? [worker.pending] : []),
         ...(worker.command
           ? [await ending(worker, worker.command, someResult(worker.command, dice >> 2, options.now()))]
-          : [{ path: 'lease', body: {} }]),
+          : [leasing(worker)]),
       ]
       const request = requests[dice % requests.length]
       return request ? options.send(worker.token, request.path, request.body) : null

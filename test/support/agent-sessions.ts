@@ -76,7 +76,14 @@ export const startAgentStack = async (directory: string) => {
     }))
     const token = newSecret()
     await platform.tokens.add(token, { kind: 'worker', team, session_id: id, worker_id }, null)
-    const { epoch } = leaseSchema.parse((await call('/worker/v1/lease', { token, body: {} })).body)
+    const takeLease = () => call('/worker/v1/lease', { token, body: { claim: newSecret() } })
+    const { epoch } = leaseSchema.parse((await takeLease()).body)
+    /** Its worker is launched once more, under the same name: a lease can be taken again. */
+    const relaunch = () =>
+      platform.sessions.update(key, ({ runtime: { compute } }) => ({
+        ...{ actor: system, facts: [] },
+        runtime: { compute: compute && { ...compute, status: 'starting' } },
+      }))
     const entries = (batch_id: string, facts: readonly unknown[]): Promise<Answer> =>
       call('/worker/v1/entries', { token, body: { epoch, batch_id, facts } })
     const append = async (...facts: Batch | readonly unknown[]): Promise<Appended> => {
@@ -85,7 +92,12 @@ export const startAgentStack = async (directory: string) => {
       return entriesSchema.parse(answer.body)
     }
     return {
-      ...{ id, key, token, epoch, worker_id, entries, append },
+      ...{ id, key, token, epoch, worker_id, entries, append, relaunch },
+      /** Another process takes the lease. */
+      loseLease: async (): Promise<void> => {
+        await relaunch()
+        leaseSchema.parse((await takeLease()).body)
+      },
       state: async () =>
         journalStateSchema.parse((await call(`/worker/v1/journal?epoch=${epoch}`, { token })).body),
       item: () => platform.sessions.require(key),

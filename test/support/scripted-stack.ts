@@ -6,7 +6,13 @@ import { startS3 } from '../../infra/local/s3.ts'
 import { startStates } from '../../infra/local/states/server.ts'
 import { newSecret } from '../../lib/ids.ts'
 import { buildDefinition } from '../../lib/machine/definition.ts'
-import { type Command, commandAnswerSchema, leaseSchema, type Result } from '../../lib/session/protocol.ts'
+import {
+  type Command,
+  commandAnswerSchema,
+  completeSchema,
+  leaseSchema,
+  type Result,
+} from '../../lib/session/protocol.ts'
 import { connect } from '../../lib/store/clients.ts'
 import { type Compute, createPlatform } from '../../lib/store/platform.ts'
 import { ensureTable } from '../../lib/store/table.ts'
@@ -50,7 +56,7 @@ export const startScriptedStack = async (directory: string, script: Script) => {
   }
 
   const work = async (token: string, worker: { stopped: boolean }): Promise<void> => {
-    const { epoch } = leaseSchema.parse(await post(token, 'lease', {}))
+    const { epoch } = leaseSchema.parse(await post(token, 'lease', { claim: newSecret() }))
     while (!worker.stopped) {
       const answer = commandAnswerSchema.parse(
         await post(token, `command?epoch=${epoch}&wait_ms=250`, undefined),
@@ -58,7 +64,8 @@ export const startScriptedStack = async (directory: string, script: Script) => {
       if (answer.kind === 'stop') return
       if (answer.kind === 'wait') continue
       const { command } = answer
-      await post(token, 'complete', { epoch, command_id: command.id, result: script(command) })
+      const ended = { epoch, command_id: command.id, result: script(command) }
+      if (completeSchema.parse(await post(token, 'complete', ended)).leave) return
     }
   }
 

@@ -177,8 +177,9 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
 
   app.openapi(routes.lease, async (c) => {
     const who = worker(c.get('principal'))
+    const { claim } = c.req.valid('json')
     const item = await transition(platform, idOf(who), (now) =>
-      takeLease(now, who.worker_id, platform.clock()),
+      takeLease(now, who.worker_id, claim, platform.clock()),
     )
     const { epoch, expires_at } = item.runtime.lease
     return c.json(
@@ -299,6 +300,7 @@ export const workerRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
   app.openapi(routes.complete, async (c) => {
     const who = worker(c.get('principal'))
     const item = await completeCommand(platform, idOf(who), who.worker_id, c.req.valid('json'))
-    return c.json({ next: isTerminal(item.document.state) ? 'Settle' : item.document.step }, 200)
+    const next = isTerminal(item.document.state) ? 'Settle' : item.document.step
+    return c.json({ next, leave: item.runtime.lease.worker_id !== who.worker_id }, 200)
   })
 }

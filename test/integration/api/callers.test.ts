@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { newId } from '../../../lib/ids.ts'
+import { newId, newSecret } from '../../../lib/ids.ts'
 import { type QuietStack, requireProblem, startQuietStack } from './quiet-stack.ts'
 
 let stack: QuietStack
@@ -8,6 +8,8 @@ beforeAll(async () => {
   stack = await startQuietStack()
 }, 60_000)
 afterAll(() => stack.close())
+
+const claim = newSecret()
 
 describe('who may call', () => {
   it.each([
@@ -96,7 +98,7 @@ describe('who may call', () => {
       requireProblem(await stack.call(path, { token }), 'forbidden')
     requireProblem(await stack.post(`/v1/sessions/${id}/cancel`, {}, { token }), 'forbidden')
     requireProblem(await stack.post('/v1/sessions', stack.start(), { token }), 'forbidden')
-    requireProblem(await stack.post('/worker/v1/lease', {}), 'forbidden')
+    requireProblem(await stack.post('/worker/v1/lease', { claim }), 'forbidden')
     requireProblem(await stack.call('/worker/v1/command?epoch=1'), 'forbidden')
     await stack.post(`/v1/sessions/${id}/cancel`, {})
   })
@@ -108,7 +110,7 @@ describe('who may call', () => {
     const uploads = [{ kind: 'artifact', name: 'a' }]
     const facts = [{ type: 'error', data: { message: 'x' } }]
     const result = { outcome: 'Preflight', problems: [] }
-    requireProblem(await stack.post('/worker/v1/lease', {}, { token }), 'superseded')
+    requireProblem(await stack.post('/worker/v1/lease', { claim }, { token }), 'superseded')
     requireProblem(await stack.post('/worker/v1/heartbeat', { epoch: 1 }, { token }), 'superseded')
     requireProblem(
       await stack.post('/worker/v1/entries', { epoch: 1, batch_id: 'b', facts }, { token }),
@@ -144,7 +146,7 @@ describe('a worker under its lease', () => {
       ...{ actor: { kind: 'system', id: 'test' }, facts: [], runtime: { compute: started } },
     }))
     const token = await stack.tokenFor({ kind: 'worker', ...{ team: 'local', session_id: id, worker_id } })
-    const lease = await stack.post('/worker/v1/lease', {}, { token })
+    const lease = await stack.post('/worker/v1/lease', { claim }, { token })
     const { epoch } = z.object({ epoch: z.number() }).parse(lease.json)
     const entries = (batch_id: string, messages: string[]) => {
       const facts = messages.map((message) => ({ type: 'error', data: { message } }))

@@ -31,7 +31,7 @@ beforeEach(async () => {
     runtime: {
       start_pending: false,
       compute: { id: worker_id, status: 'live', started_at: at(0), stopped_at: null },
-      lease: { epoch: 1, worker_id, expires_at: at(30_000) },
+      lease: { epoch: 1, worker_id, expires_at: at(30_000), claim: null },
     },
   })
   const { platform } = pieces

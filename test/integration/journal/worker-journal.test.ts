@@ -24,6 +24,7 @@ const working = async (loses: (path: string) => boolean = () => false) => {
     ...{ api: await stack.listen(loses), token: session.token, signal: stop.signal },
     onSuperseded: (reason) => stop.abort(reason),
   })
+  await session.relaunch()
   await client.lease()
   return { session, journal: createAgentJournal(client, temporaryFolder()) }
 }
@@ -90,7 +91,7 @@ describe('an engine’s journal', () => {
   it('takes nothing more once the lease is lost', async () => {
     const { session, journal } = await working()
     await journal.append([userSays('one')])
-    await stack.call('/worker/v1/lease', { token: session.token, body: {} })
+    await session.loseLease()
     const { journal_head: before } = await session.item()
     for (const text of ['two', 'three'])
       await expect(journal.append([userSays(text)])).rejects.toMatchObject({ name: 'Superseded' })
@@ -180,7 +181,7 @@ describe('the tools of an engine', () => {
 
   it('say so when the worker is no longer the one', async () => {
     const { session, call } = await serving()
-    await stack.call('/worker/v1/lease', { token: session.token, body: {} })
+    await session.loseLease()
     for (const [name, body] of [
       ['append_records', { records: [userSays('x')] }],
       ['journal_state', {}],

@@ -79,7 +79,7 @@ const troubles: [string, () => Promise<Id>][] = [
         task: { step: 'Code', token: await bench.pieces.tokenOf(id.id) },
         command: { id: newId('cmd'), step: 'Code', issued_at: inMs(0) },
         compute: { id: worker, status: 'live', started_at: inMs(0), stopped_at: null },
-        lease: { epoch: 1, worker_id: worker, expires_at: inMs(1) },
+        lease: { epoch: 1, worker_id: worker, expires_at: inMs(1), claim: null },
       })
       return id
     },

@@ -86,7 +86,7 @@ describe('a worker', () => {
     await park(id, 'Code', {
       compute,
       command: { id: newId('cmd'), step: 'Code', issued_at: inMs(0) },
-      lease: { epoch: 1, worker_id: worker, expires_at },
+      lease: { epoch: 1, worker_id: worker, expires_at, claim: null },
     })
     return { id, worker }
   }
@@ -94,7 +94,7 @@ describe('a worker', () => {
     await bench.round()
     expect((await bench.item(id)).runtime).toMatchObject({
       ...{ task: null, compute: { status: 'stopped' } },
-      lease: { worker_id: null, expires_at: null },
+      lease: { worker_id: null, expires_at: null, claim: null },
     })
     await ended(id, 'FAILED')
     const events = await bench.events(id)

@@ -105,7 +105,7 @@ export const startWorkerApi = async () => {
         const { command_id, result, facts } = completeRequestSchema.parse(body)
         state.events.push(...facts)
         resultOf(command_id).resolve(result)
-        return { body: { next: '' } }
+        return { body: { next: '', leave: false } }
       }
       default:
         return { status: 400, body: { code: 'invalid_request', detail: name } }

@@ -66,10 +66,10 @@ describe('cancel', () => {
   it('lets no late result change anything', () => {
     const road = at('Code')
     road.enter()
-    road.write(takeLease(road.item, road.item.runtime.compute?.id ?? '', road.now))
+    road.write(takeLease(road.item, road.item.runtime.compute?.id ?? '', 'claim', road.now))
     const lease = { worker_id: road.item.runtime.compute?.id ?? '', epoch: road.item.runtime.lease.epoch }
     road.write(cancel(road.item, 'enough', ada))
-    expect(() => takeLease(road.item, lease.worker_id, road.now)).toThrow(
+    expect(() => takeLease(road.item, lease.worker_id, 'claim', road.now)).toThrow(
       expect.objectContaining({ code: 'superseded' }),
     )
     expect(() => retain(road.item, lease, aCheckpoint())).toThrow(
@@ -85,7 +85,7 @@ describe('keep_workspace_on_cancel', () => {
     road.iterate(aRun(), failed)
     road.enter()
     const worker_id = road.item.runtime.compute?.id ?? ''
-    road.write(takeLease(road.item, worker_id, road.now))
+    road.write(takeLease(road.item, worker_id, 'claim', road.now))
     return { road, lease: { worker_id, epoch: road.item.runtime.lease.epoch } }
   }
   const kept = { ...aCheckpoint(), id: 'late', bundle: 'late' }

@@ -39,7 +39,7 @@ describe('the sweep looks', () => {
     const base = carriedOut(sessionAt('running', 'Code'), 0)
     const compute = { id: 'wrk_1', status: 'starting' as const, started_at: at(0), stopped_at: null }
     let item = changeItem(base, { ...nothing, runtime: { compute } }, at(0))
-    item = changeItem(item, takeLease(item, 'wrk_1', epochMs), at(0))
+    item = changeItem(item, takeLease(item, 'wrk_1', 'claim', epochMs) ?? nothing, at(0))
     const before = dueAt(item)
     for (let beat = 1; beat <= 100; beat++) {
       const lease = { worker_id: 'wrk_1', epoch: item.runtime.lease.epoch }

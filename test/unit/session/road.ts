@@ -49,7 +49,7 @@ export const setOut = (created: Created = {}) => {
     enter()
     const id = item.runtime.compute?.id
     if (isTerminal(item.document.state) || id === undefined) return item
-    if (item.runtime.lease.worker_id !== id) write(takeLease(item, id, now))
+    if (item.runtime.lease.worker_id !== id) write(takeLease(item, id, 'claim', now))
     const actor = { kind: 'worker', id } as const
     return write(complete(item, result, { actor, events: [], artifact: 'results', reviewId, now }))
   }

@@ -121,7 +121,12 @@ export const moves = {
   admit: ({ item }: Here): Next =>
     advance(item, { trigger: 'admitted', by: 'system', actor: system, note: '' }),
   lease: ({ item, now, dice }: Here): Next =>
-    takeLease(item, dice % 19 === 0 ? 'wrk_other' : (item.runtime.compute?.id ?? 'wrk_none'), now),
+    takeLease(
+      item,
+      dice % 19 === 0 ? 'wrk_other' : (item.runtime.compute?.id ?? 'wrk_none'),
+      `claim-${dice % 3}`,
+      now,
+    ),
   beat: (here: Here): Next => renewLease(here.item, leaseOf(here), here.now),
   poll: (here: Here): Next => {
     const next = nextCommand(here.item, leaseOf(here))
