@@ -5,6 +5,7 @@ import { needsYou } from '../../lib/session/gates.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { reviewBodySchema } from '../../lib/session/protocol.ts'
 import type { Platform } from '../../lib/store/platform.ts'
+import type { ListedSession } from '../../lib/store/session-pages.ts'
 import type { ReviewView, SessionView } from './schemas.ts'
 
 const resultsSchema = z.array(checkResultSchema)
@@ -22,7 +23,7 @@ export const withOutput = async (
 }
 
 /** A session as a list shows it: without the outputs of its checks. */
-export const sessionView = (item: SessionItem, queue: SessionView['queue'] = null): SessionView => {
+export const sessionView = (item: ListedSession, queue: SessionView['queue'] = null): SessionView => {
   const { document, runtime } = item
   return {
     ...document,
@@ -56,14 +57,19 @@ export const sessionView = (item: SessionItem, queue: SessionView['queue'] = nul
   }
 }
 
-/** Where a session stands in its team's queue; null when it waits for no slot. */
-export const queueOf = async (
-  platform: Platform,
-  { team, id, document, runtime }: SessionItem,
-): Promise<SessionView['queue']> =>
+const isQueued = ({ document, runtime }: ListedSession): boolean =>
   document.step === 'Admit' && runtime.queued_at !== null
-    ? platform.admission.place(team, runtime.queued_at, id)
-    : null
+
+/** Where sessions of a team stand in its queue, by one reading of it; null for one that waits for no slot. */
+export const queuesOf = async (
+  platform: Platform,
+  team: string,
+  items: readonly ListedSession[],
+): Promise<(item: ListedSession) => SessionView['queue']> => {
+  if (!items.some(isQueued)) return () => null
+  const place = await platform.admission.places(team)
+  return (item) => (isQueued(item) ? place(item.runtime.queued_at ?? '', item.id) : null)
+}
 
 /** A session as a call for that one session shows it. */
 export const fullSessionView = async (platform: Platform, item: SessionItem): Promise<SessionView> => {
@@ -71,7 +77,7 @@ export const fullSessionView = async (platform: Platform, item: SessionItem): Pr
   const [baseline, last, queue] = await Promise.all([
     withOutput(platform, item, document.baseline_artifact, document.baseline),
     withOutput(platform, item, document.last_results_artifact, document.last_check_results),
-    queueOf(platform, item),
+    isQueued(item) ? platform.admission.place(item.team, item.runtime.queued_at ?? '', item.id) : null,
   ])
   return { ...sessionView(item, queue), baseline, last_check_results: last }
 }

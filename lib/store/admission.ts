@@ -25,6 +25,7 @@ export type Waiting = z.infer<typeof waitingSchema>
 /** Where a session stands, from 1, and how many wait; null for a number that is above what is counted. */
 export type Place = { place: number | null; waiting: number | null }
 
+const waitingPrefix = 'WAITING#'
 /** The most of a queue that is counted to tell a place in it. */
 const countedWaiting = 1000
 
@@ -94,7 +95,7 @@ export const createAdmission = (dynamo: DynamoDBDocumentClient, table: string, c
           KeyConditionExpression: 'pk = :pk AND sk BETWEEN :first AND :last',
           ExpressionAttributeValues: {
             ':pk': itemKey.admission(team).pk,
-            ':first': 'WAITING#',
+            ':first': waitingPrefix,
             ':last': last,
           },
           ConsistentRead: true,
@@ -169,7 +170,7 @@ export const createAdmission = (dynamo: DynamoDBDocumentClient, table: string, c
         new QueryCommand({
           TableName: table,
           KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
-          ExpressionAttributeValues: { ':pk': itemKey.admission(team).pk, ':prefix': 'WAITING#' },
+          ExpressionAttributeValues: { ':pk': itemKey.admission(team).pk, ':prefix': waitingPrefix },
           ConsistentRead: true,
           Limit: 1,
         }),
@@ -178,13 +179,42 @@ export const createAdmission = (dynamo: DynamoDBDocumentClient, table: string, c
       return item ? waitingSchema.parse(item) : null
     },
 
+    /** Every place in the queue, by one reading: a function that tells a session's; null for one that does not wait. */
+    places: async (team: string): Promise<(since: string, id: string) => Place | null> => {
+      const sorted: unknown[] = []
+      let start: Record<string, unknown> | undefined
+      do {
+        const answer = await dynamo.send(
+          new QueryCommand({
+            TableName: table,
+            ProjectionExpression: 'sk',
+            KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
+            ExpressionAttributeValues: { ':pk': itemKey.admission(team).pk, ':prefix': waitingPrefix },
+            ConsistentRead: true,
+            Limit: countedWaiting + 1 - sorted.length,
+            ...(start ? { ExclusiveStartKey: start } : {}),
+          }),
+        )
+        sorted.push(...(answer.Items ?? []).map(({ sk }) => sk))
+        start = answer.LastEvaluatedKey
+      } while (start && sorted.length <= countedWaiting)
+      const places = new Map(sorted.map((key, index) => [key, index + 1]))
+      const all = sorted.length > countedWaiting ? null : sorted.length
+      return (since, id) => {
+        const place = places.get(itemKey.waiting(team, since, id).sk)
+        // Who is not among those that were counted waits behind them, or not at all.
+        if (place === undefined) return all === null ? { place: null, waiting: null } : null
+        return { place: place > countedWaiting ? null : place, waiting: all }
+      }
+    },
+
     /** A session's place in the queue; null when it does not wait. */
     place: async (team: string, since: string, id: string): Promise<Place | null> => {
       const key = itemKey.waiting(team, since, id)
       const [own, place, waiting] = await Promise.all([
         dynamo.send(new GetCommand({ TableName: table, Key: key, ConsistentRead: true })),
         countUpTo(team, key.sk),
-        countUpTo(team, 'WAITING#~'),
+        countUpTo(team, `${waitingPrefix}~`),
       ])
       if (!own.Item) return null
       // The three looks are not one: others, or the session itself, may have left between them.

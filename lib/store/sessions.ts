@@ -6,7 +6,6 @@ import {
   GetCommand,
   PutCommand,
   type PutCommandInput,
-  QueryCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
@@ -17,6 +16,7 @@ import { needsYou } from '../session/gates.ts'
 import { type Change, changeItem, createItem, type SessionItem, sessionItemSchema } from '../session/item.ts'
 import type { Journals } from './journals.ts'
 import { allDueShards, dueShard, indexes, itemKey } from './keys.ts'
+import { createSessionPages } from './session-pages.ts'
 import { createRemovals } from './session-removals.ts'
 import { type Id, idOf, rowReader, wasMade } from './session-rows.ts'
 import { createTurns } from './turns.ts'
@@ -127,14 +127,6 @@ export const createSessions = (
     return next
   }
 
-  /** Pages of keys from an index or the table, hydrated by consistent reads. */
-  const query = async (
-    input: Omit<ConstructorParameters<typeof QueryCommand>[0], 'TableName'>,
-  ): Promise<{ ids: Id[]; last: Record<string, unknown> | null }> => {
-    const answer = await dynamo.send(new QueryCommand({ TableName: table, ...input }))
-    return { ids: (answer.Items ?? []).map(idOf), last: answer.LastEvaluatedKey ?? null }
-  }
-
   return {
     /** The item; null also from the moment on at which its removal has begun. */
     get,
@@ -183,35 +175,6 @@ export const createSessions = (
       const turn = await inTurn(`${id.team}/${id.id}`, ms, raced)
       if (!turn) throw isBusy()
       return turn.result
-    },
-
-    /** A team's sessions, newest first, from a position that an earlier page ended at. */
-    page: async (
-      team: string,
-      options: { limit: number; before: string | null; needsYou: boolean },
-    ): Promise<{ items: SessionItem[]; more: boolean }> => {
-      const names = options.needsYou
-        ? { IndexName: indexes.needsYou.name, partition: indexes.needsYou.partition, value: team }
-        : { IndexName: undefined, partition: 'pk', value: `TEAM#${team}` }
-      const { ids, last } = await query({
-        ...(names.IndexName ? { IndexName: names.IndexName } : { ProjectionExpression: 'pk, sk' }),
-        KeyConditionExpression: '#p = :p AND sk BETWEEN :from AND :to',
-        ExpressionAttributeNames: { '#p': names.partition },
-        ExpressionAttributeValues: {
-          ':p': names.value,
-          ':from': 'SESSION#',
-          // Keys sort by time, so everything before the cursor's id is older; `~` sorts behind every id.
-          ':to': options.before ? `SESSION#${options.before}` : 'SESSION#~',
-        },
-        ScanIndexForward: false,
-        Limit: options.limit + (options.before ? 1 : 0),
-      })
-      const older = ids.filter((id) => id.id !== options.before)
-      const items = await Promise.all(older.slice(0, options.limit).map(get))
-      return {
-        items: items.filter((item) => item !== null),
-        more: last !== null || older.length > options.limit,
-      }
     },
 
     /**
@@ -275,6 +238,7 @@ export const createSessions = (
         ),
       ),
 
+    ...createSessionPages(dynamo, table),
     ...createRemovals(dynamo, table, clock),
   }
 }

@@ -160,9 +160,9 @@ export const requireAllPrefixes = async (
   team: string,
 ): Promise<void> => {
   for (let before: string | null = null; ; ) {
-    const { items, more } = await parts.sessions.page(team, { limit: 50, before, needsYou: false })
-    for (const item of items) await requirePrefixes(parts, item)
-    before = items.at(-1)?.id ?? null
-    if (!more || before === null) return
+    const { items, next } = await parts.sessions.page(team, { limit: 50, before, filter: {} })
+    for (const item of items) await requirePrefixes(parts, await parts.sessions.require(item))
+    before = next
+    if (before === null) return
   }
 }

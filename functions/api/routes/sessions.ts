@@ -3,19 +3,19 @@ import type { Context } from 'hono'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { continuation } from '../../../lib/session/continuation.ts'
 import type { Legacy } from '../../../lib/session/creation.ts'
-import { needsYou } from '../../../lib/session/gates.ts'
-import type { Change, SessionItem } from '../../../lib/session/item.ts'
+import type { Change } from '../../../lib/session/item.ts'
 import { continueSessionSchema, startSessionSchema } from '../../../lib/session/start.ts'
 import { stateSchema } from '../../../lib/session/states.ts'
 import { carryOut } from '../../../lib/store/effects.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
+import type { SessionFilter } from '../../../lib/store/session-pages.ts'
 import { person } from '../auth.ts'
 import { created } from '../creation.ts'
 import type { Env } from '../env.ts'
 import { answers, jsonBody, problems } from '../openapi.ts'
 import { pageQuery, sessionParams, sessionSchema } from '../schemas.ts'
-import { fullSessionView, queueOf, sessionView } from '../views.ts'
+import { fullSessionView, queuesOf, sessionView } from '../views.ts'
 
 type Id = { team: string; id: string }
 
@@ -52,7 +52,12 @@ const list = createRoute({
   },
   responses: {
     200: answers(
-      z.object({ data: z.array(sessionSchema), next_cursor: z.string().nullable() }),
+      z.object({
+        data: z.array(sessionSchema),
+        /** Sessions of this page that are on record and can't be read; they are not in `data`. */
+        damaged: z.array(z.string()),
+        next_cursor: z.string().nullable(),
+      }),
       'A page of sessions',
     ),
     ...problems,
@@ -69,38 +74,14 @@ const get = createRoute({
 
 type Query = z.infer<typeof list.request.query>
 
-const matches = (query: Query) => {
-  const [name, value] = query.label?.split(/=(.*)/s, 2) ?? []
-  return ({ document }: SessionItem) =>
-    (query.state === undefined || document.state === query.state) &&
-    (query.repo === undefined || document.repo === query.repo) &&
-    (query.needs_you === undefined || (needsYou(document) !== null) === (query.needs_you === 'true')) &&
-    (name === undefined || document.labels[name] === value)
-}
-
-/** Pages that one call reads at most; a filter that passes over more answers with what it found and where it got to. */
-const maxPages = 20
-
-/** Reads on until a page is full: a filter must not hide sessions that lie behind the ones it passes over. */
-const filteredPage = async (platform: Platform, team: string, query: Query) => {
-  const matching = matches(query)
-  const found = []
-  let before = query.cursor ?? null
-  for (let pages = 0; pages < maxPages; pages++) {
-    const { items, more } = await platform.sessions.page(team, {
-      limit: query.limit,
-      before,
-      needsYou: query.needs_you === 'true',
-    })
-    for (const item of items) {
-      before = item.id
-      if (!matching(item)) continue
-      found.push(item)
-      if (found.length === query.limit) return { found, next: item.id }
-    }
-    if (!more || items.length === 0) return { found, next: null }
+/** What a list is to hold, by the query. Pure. */
+const filterOf = ({ state, repo, needs_you, label }: Query): SessionFilter => {
+  const [name, value = ''] = label?.split(/=(.*)/s, 2) ?? []
+  return {
+    ...{ state, repo },
+    needsYou: needs_you === undefined ? undefined : needs_you === 'true',
+    label: name === undefined ? undefined : { name, value },
   }
-  return { found, next: before }
 }
 
 /** Copies the unfinished work that a new session goes on from to where its own would be; a repeat copies the same. */
@@ -139,11 +120,20 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
 
   app.openapi(list, async (c) => {
     const who = person(c.get('principal'), 'viewer')
-    const { found, next } = await filteredPage(platform, who.team, c.req.valid('query'))
-    const data = await Promise.all(
-      found.map(async (item) => sessionView(item, await queueOf(platform, item))),
+    const query = c.req.valid('query')
+    const { items, damaged, next } = await platform.sessions.page(who.team, {
+      ...{ limit: query.limit, before: query.cursor ?? null },
+      filter: filterOf(query),
+    })
+    const places = await queuesOf(platform, who.team, items)
+    return c.json(
+      {
+        data: items.map((item) => sessionView(item, places(item))),
+        damaged: damaged.map(({ id }) => id),
+        next_cursor: next,
+      },
+      200,
     )
-    return c.json({ data, next_cursor: next }, 200)
   })
 
   app.openapi(get, async (c) => {

@@ -277,7 +277,7 @@ describe('the removal of a session', () => {
     await expect(sessions.commit(before, change)).rejects.toMatchObject({ code: 'conflict' })
     const again = sessions.create(session, creationChange(session.id, session.team))
     await expect(again).rejects.toMatchObject({ code: 'not_found' })
-    const page = await sessions.page(session.team, { limit: 10, before: null, needsYou: false })
+    const page = await sessions.page(session.team, { limit: 10, before: null, filter: {} })
     expect(page.items).toEqual([])
     expect(await sessions.finished(session.team, 10)).toEqual([])
     expect(await dueRows(session)).toHaveLength(1)

@@ -151,9 +151,10 @@ const placeOf = async (id: Id) => {
 const clear = async ({ team }: Id): Promise<void> => {
   const { TableName, items } = {
     TableName: bench.pieces.settings.table,
-    items: (await bench.platform.sessions.page(team, { limit: 100, before: null, needsYou: false })).items,
+    items: (await bench.platform.sessions.page(team, { limit: 100, before: null, filter: {} })).items,
   }
-  for (const { id, runtime } of items) {
+  for (const { id } of items) {
+    const { runtime } = await bench.platform.sessions.require({ team, id })
     await bench.pieces.clients.dynamo.send(new DeleteCommand({ TableName, Key: itemKey.session(team, id) }))
     for (let attempt = 1; attempt <= runtime.attempt; attempt++)
       await bench.platform.machine.stop(
