@@ -168,7 +168,9 @@ export const limits = {
   uploadDays: 1,
 
   idempotencyTtlMs: 24 * 3600_000,
-  idempotencyLeaseMs: 60_000,
+  /** A call holds its key under a lease that it renews while it runs; what died leaves its key to a repeat after this. */
+  idempotencyLeaseMs: 6_000,
+  idempotencyRenewMs: 2_000,
   presignSecs: 900,
   /** The longest silence of a stream. */
   ssePingMs: 15_000,

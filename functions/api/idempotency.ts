@@ -6,6 +6,7 @@ import { limits } from '../../lib/limits.ts'
 import type { StoredAnswer } from '../../lib/store/idempotency.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import type { Env } from './env.ts'
+import { holdKey } from './held-key.ts'
 import { toGatehouseError } from './problem.ts'
 
 const keyPattern = new RegExp(`^[\\x21-\\x7e]{1,${limits.idempotencyKey}}$`)
@@ -61,9 +62,11 @@ export const idempotency = (platform: Platform) =>
       return c.newResponse(body, new Response(null, { status, headers: replayed }))
     }
     c.set('subjectId', claim.subjectId)
+    const held = holdKey(platform, team, key, claim)
     await next()
+    const last = await held.end()
     const outcome = outcomeOf(c.error)
-    if (outcome === 'refused') await platform.idempotency.release(team, key, claim)
-    else if (outcome === 'unknown') await platform.idempotency.reopen(team, key, fingerprint, claim)
+    if (outcome === 'refused') await platform.idempotency.release(team, key, last)
+    else if (outcome === 'unknown') await platform.idempotency.reopen(team, key, fingerprint, last)
     else await platform.idempotency.store(team, key, fingerprint, claim.subjectId, await toStore(c.res))
   })

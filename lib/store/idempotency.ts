@@ -1,9 +1,16 @@
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb'
-import { DeleteCommand, type DynamoDBDocumentClient, GetCommand, PutCommand } from '@aws-sdk/lib-dynamodb'
+import {
+  DeleteCommand,
+  type DynamoDBDocumentClient,
+  GetCommand,
+  PutCommand,
+  UpdateCommand,
+} from '@aws-sdk/lib-dynamodb'
 import { z } from 'zod'
 import { GatehouseError } from '../errors.ts'
 import { limits } from '../limits.ts'
 import { itemKey } from './keys.ts'
+import { wasMade } from './session-rows.ts'
 import type { Clock } from './sessions.ts'
 
 /** An answer as it was first given. */
@@ -91,6 +98,23 @@ export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string,
   return {
     claim,
 
+    /** Prolongs a claim whose call still runs; null when it is in other hands by now. */
+    renew: async (team: string, key: string, { claimedAt, ...claim }: Claim): Promise<Claim | null> => {
+      const now = clock()
+      const renewed = await wasMade(
+        dynamo.send(
+          new UpdateCommand({
+            TableName: table,
+            Key: itemKey.idempotency(team, key),
+            UpdateExpression: 'SET claimed_at = :now',
+            ConditionExpression: 'claimed_at = :mine',
+            ExpressionAttributeValues: { ':now': now, ':mine': claimedAt },
+          }),
+        ),
+      )
+      return renewed ? { ...claim, claimedAt: now } : null
+    },
+
     /** Stores the answer of a claimed key. */
     store: async (
       team: string,
@@ -104,7 +128,8 @@ export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string,
 
     /** Gives a key back after a call that changed nothing, so that a corrected repeat is a first call. */
     release: async (team: string, key: string, { claimedAt }: Claim): Promise<void> => {
-      await unlessTakenOver(
+      // A call that took longer than its lease may find its key in other hands; it is theirs then.
+      await wasMade(
         dynamo.send(
           new DeleteCommand({
             TableName: table,
@@ -119,16 +144,7 @@ export const createIdempotency = (dynamo: DynamoDBDocumentClient, table: string,
     /** Leaves a key to the next repeat at once, after a call that failed and may have written: for the same subject. */
     reopen: async (team: string, key: string, fingerprint: string, claim: Claim): Promise<void> => {
       const open = { fingerprint, subject_id: claim.subjectId, claimed_at: 0, answer: null }
-      await unlessTakenOver(put(team, key, open, 'claimed_at = :mine', { ':mine': claim.claimedAt }))
+      await wasMade(put(team, key, open, 'claimed_at = :mine', { ':mine': claim.claimedAt }))
     },
-  }
-}
-
-/** A call that took longer than its lease may find its key in other hands; it is theirs then. */
-const unlessTakenOver = async (write: Promise<unknown>): Promise<void> => {
-  try {
-    await write
-  } catch (error) {
-    if (!(error instanceof ConditionalCheckFailedException)) throw error
   }
 }

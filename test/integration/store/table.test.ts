@@ -324,6 +324,23 @@ describe.each(dynamoBackends)('the stores on $name', (backend) => {
       expect(won[0]).toMatchObject({ subjectId: 'ses_1', answer: null })
     })
 
+    it('keeps the key of a call that runs on and renews it, and not of one that has lost it', async () => {
+      const team = freshTeam()
+      let held = await store().claim(team, 'key', 'print', 'ses_1')
+      for (let round = 0; round < 3; round++) {
+        now += limits.idempotencyLeaseMs - 1
+        const renewed = await store().renew(team, 'key', held)
+        if (!renewed) throw new Error('the claim was lost')
+        held = renewed
+        await expect(store().claim(team, 'key', 'print', 'ses_2')).rejects.toMatchObject({
+          code: 'idempotency_in_progress',
+        })
+      }
+      now += limits.idempotencyLeaseMs
+      expect(await store().claim(team, 'key', 'print', 'ses_2')).toMatchObject({ subjectId: 'ses_1' })
+      expect(await store().renew(team, 'key', held)).toBeNull()
+    })
+
     it('gives the key back after a refusal, but not one that others have taken over', async () => {
       const team = freshTeam()
       const first = await store().claim(team, 'key', 'print', 'ses_1')
