@@ -1,8 +1,9 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { homedir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
+import { furnishHome } from '../../lib/process/check-home.ts'
+import { makeLaunch, removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
+import { createPlaces } from '../../lib/workspace/surroundings/place.ts'
 import { createClient } from './client.ts'
 import { createReporter } from './reporter.ts'
 import { runWorker } from './run.ts'
@@ -14,7 +15,10 @@ const settings = z
   .object({
     GATEHOUSE_API: z.url(),
     GATEHOUSE_WORKER_ID: z.string(),
+    /** What workers share: the mirrors. */
     GATEHOUSE_WORKER_HOME: z.string(),
+    /** Where their launches have a folder each; above it stands nothing that tools look for. */
+    GATEHOUSE_WORKER_RUNS: z.string(),
     GATEHOUSE_WORKER_TOKEN: z.string().optional(),
     /** Set where the launcher writes the token to the standard input and holds that open for as long as it lives. */
     GATEHOUSE_TOKEN_ON_STDIN: z.literal('1').optional(),
@@ -46,7 +50,7 @@ const client = createClient({
   signal: stop.signal,
   onSuperseded: (reason) => stop.abort(reason),
 })
-const folder = join(settings.GATEHOUSE_WORKER_HOME, 'runs', settings.GATEHOUSE_WORKER_ID)
+const { GATEHOUSE_WORKER_ID: workerId, GATEHOUSE_WORKER_RUNS: runs } = settings
 let heartbeat: NodeJS.Timeout | undefined
 let exitCode = 0
 
@@ -58,11 +62,13 @@ try {
       .heartbeat()
       .catch((error: unknown) => stopBecause(error instanceof Error ? error.message : String(error)))
   }, heartbeat_ms)
-  await mkdir(folder, { recursive: true })
+  const launch = await makeLaunch(runs, workerId)
   const session = await createSession({
     home: settings.GATEHOUSE_WORKER_HOME,
-    folder,
-    workerId: settings.GATEHOUSE_WORKER_ID,
+    folder: launch.work,
+    places: createPlaces(launch, (home) => furnishHome(home, homedir())),
+    userHome: homedir(),
+    workerId,
     client,
     reporter: createReporter(async (batchId, facts) => {
       await client.entries(batchId, facts)
@@ -77,6 +83,6 @@ try {
   }
 } finally {
   clearInterval(heartbeat)
-  await removeTree(folder)
+  await removeLaunch(runs, workerId)
 }
 process.exit(exitCode)

@@ -6,6 +6,7 @@ import type { Command } from '../../lib/session/protocol.ts'
 import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
 import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
+import type { Place, Places } from '../../lib/workspace/surroundings/place.ts'
 import { openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
 import type { Reporter } from './reporter.ts'
@@ -21,8 +22,10 @@ export class WorkerFault extends Error {
 /** One worker's hold on its session: its folders, and the worktree once a command needed it. */
 export type WorkerSession = {
   home: string
-  /** This launch's private folder. */
+  /** This launch's private folder, which is above no tree. */
   folder: string
+  /** Where this launch's trees stand. */
+  places: Places
   workerId: string
   client: Client
   reporter: Reporter
@@ -30,9 +33,13 @@ export type WorkerSession = {
   /** Fires some time after `signal`: what is done on the way out ends then. */
   leaving: AbortSignal
   env: Record<string, string>
+  /** The home of the user that the worker runs as. */
+  userHome: string
   /** What preflight found, for prepare to go on with. */
   base: { mirror: string; commit: string } | null
   workspace: Workspace | null
+  /** Where the worktree stands, once there is one. */
+  place: Place | null
   /** The tree in which the contract's setup has been run. */
   setUp: boolean
 }
@@ -49,7 +56,7 @@ const later = (signal: AbortSignal, ms: number): AbortSignal => {
 }
 
 export const createSession = async (
-  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp' | 'leaving'>,
+  start: Omit<WorkerSession, 'base' | 'workspace' | 'place' | 'env' | 'setUp' | 'leaving'>,
 ): Promise<WorkerSession> => {
   await mkdir(join(start.folder, 'output'), { recursive: true })
   return {
@@ -58,6 +65,7 @@ export const createSession = async (
     env: childEnvironment(process.env, {}, import.meta.dirname),
     base: null,
     workspace: null,
+    place: null,
     setUp: false,
   }
 }
@@ -99,7 +107,7 @@ const mirrorWith = async (session: WorkerSession, command: Command, base: string
   return mirror
 }
 
-/** A fresh worktree on a base, with the session's saved work where it has some. */
+/** A fresh worktree on a base, in a place of its own, with the session's saved work where it has some. */
 export const openAt = async (
   session: WorkerSession,
   { session: { checkpoint }, bundle: saved }: Command,
@@ -108,10 +116,14 @@ export const openAt = async (
 ): Promise<Workspace> => {
   const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
   if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
-  return openWorkspace({
-    ...{ run: join(session.folder, 'run'), mirror, base, signal: session.signal },
-    ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
-  })
+  const { place, value } = await session.places.open('worktree', (tree) =>
+    openWorkspace({
+      ...{ run: join(session.folder, 'run'), tree, mirror, base, signal: session.signal },
+      ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
+    }),
+  )
+  session.place = place
+  return value
 }
 
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */

@@ -8,8 +8,8 @@ import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
 import type { Compute } from '../../lib/store/platform.ts'
 import { unpinBase } from '../../lib/workspace/mirror.ts'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { parseRepository } from '../../lib/workspace/repository-address.ts'
+import { removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
 import { projectRoot } from './settings.ts'
 
 /** TERM to KILL for a worker, which ends its own children first and then saves the work that is to be kept. */
@@ -27,6 +27,8 @@ export type Workers = Compute & {
 export const startWorkers = (options: {
   program: string
   home: string
+  /** The root of the runs. */
+  runs: string
   api: () => string
   onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
 }): Workers => {
@@ -37,7 +39,7 @@ export const startWorkers = (options: {
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
   let closing = false
-  const runs = join(options.home, 'worker', 'runs')
+  const { runs } = options
   const logs = join(options.home, 'logs')
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
@@ -57,7 +59,7 @@ export const startWorkers = (options: {
     }
     // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
     await killMarked(id)
-    await removeTree(join(runs, id))
+    await removeLaunch(runs, id)
   }
 
   return {
@@ -74,6 +76,7 @@ export const startWorkers = (options: {
             GATEHOUSE_API: options.api(),
             GATEHOUSE_WORKER_ID: id,
             GATEHOUSE_WORKER_HOME: join(options.home, 'worker'),
+            GATEHOUSE_WORKER_RUNS: runs,
             GATEHOUSE_TOKEN_ON_STDIN: '1',
             NODE_COMPILE_CACHE: join(options.home, 'compile-cache'),
           },
@@ -85,7 +88,7 @@ export const startWorkers = (options: {
       running.set(id, { child, ended, team, session_id })
       const onEnd = async (reason: string) => {
         await killMarked(id)
-        await removeTree(join(runs, id))
+        await removeLaunch(runs, id)
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.

@@ -29,13 +29,15 @@ export type Run = RunStart & {
 
 const marker = '.gatehouse-run'
 
-/** Makes an empty folder of ours at `root`; what an earlier run left there goes. Throws when it holds anything else. */
-export const prepareFolder = async (root: string): Promise<void> => {
+/** Makes empty folders of ours at `root` and `tree`; what an earlier run left there goes. Throws when `root` holds anything else. */
+export const prepareFolder = async (root: string, tree: string): Promise<void> => {
   const found = await readdir(root).catch((): string[] => [])
   if (found.length > 0 && !found.includes(marker))
     throw new WorkspaceError('folder_not_ours', `${root} holds files that no run of ours made.`)
   await removeTree(root)
-  await mkdir(join(root, 'tree'), { recursive: true, mode: 0o700 })
+  await removeTree(tree)
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  await mkdir(tree, { recursive: true, mode: 0o700 })
   await writeFile(join(root, marker), '')
 }
 

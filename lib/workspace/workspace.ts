@@ -47,6 +47,8 @@ export type Workspace = {
 export type OpenOptions = {
   /** A private folder of this run; what an earlier run left there is removed. */
   run: string
+  /** Where the tree is made; in `run` when it is not said. */
+  tree?: string
   mirror: string
   /** A full commit of the mirror. */
   base: string
@@ -73,12 +75,13 @@ const findBaseTree = (options: OpenOptions): Promise<string> =>
 const createTrusted = async (options: OpenOptions): Promise<RunStart> => {
   const root = resolve(options.run)
   const mirror = resolve(options.mirror)
-  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root)])
+  const tree = resolve(options.tree ?? join(root, 'tree'))
+  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root, tree)])
   const start: RunStart = {
     trusted: join(root, 'trusted.git'),
     index: join(root, 'index'),
     engine: join(root, 'engine.git'),
-    tree: join(root, 'tree'),
+    tree,
     mirror,
     base: options.base,
     shallow,

@@ -1,0 +1,75 @@
+import { lstat, mkdir, readdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { removeTree } from '../remove-tree.ts'
+import { makeReadOnly, whileWritable } from './read-only.ts'
+
+/** The folder of one launch of a worker: `work` is for whatever it likes, `trees` holds one place for each tree. */
+export type LaunchFolder = { runs: string; folder: string; work: string; trees: string }
+
+/** What a launch's folder holds, and nothing else. */
+export const launchParts: readonly string[] = ['trees', 'work']
+
+/** Names of launches, by the ids of their workers; anything else in the root of the runs is none of ours. */
+export const isLaunch = (name: string): boolean => /^wrk_[0-9a-z]+$/.test(name)
+
+const launchFolder = (runs: string, id: string): LaunchFolder => {
+  const folder = join(runs, id)
+  return { runs, folder, work: join(folder, 'work'), trees: join(folder, 'trees') }
+}
+
+/** Makes the folder of a new launch in the root of the runs, which is there; throws when it was made before. */
+export const makeLaunch = async (runs: string, id: string): Promise<LaunchFolder> => {
+  const launch = launchFolder(runs, id)
+  await whileWritable(runs, () => mkdir(launch.folder, { mode: 0o700 }))
+  await mkdir(launch.work, { mode: 0o700 })
+  await mkdir(launch.trees, { mode: 0o700 })
+  await Promise.all([launch.trees, launch.folder].map(makeReadOnly))
+  return launch
+}
+
+/** Makes the folder of the trees again where something else stands, or nothing. */
+export const mendTrees = async ({ folder, trees }: LaunchFolder): Promise<void> => {
+  const found = await lstat(trees).catch(() => null)
+  if (found?.isDirectory()) return
+  await removeFrom(folder, basename(trees))
+  await whileWritable(folder, () => mkdir(trees, { mode: 0o700 }))
+  await makeReadOnly(trees)
+}
+
+const isThere = (path: string | Buffer): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Removes an entry of a folder that is kept read-only, with all that it holds; nothing there is success. */
+export const removeFrom = async (folder: string, name: string | Buffer): Promise<void> => {
+  const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name)])
+  if (await isThere(path)) await whileWritable(folder, () => removeTree(path))
+}
+
+/** Removes the folder of a launch; nothing there is success. */
+export const removeLaunch = async (runs: string, id: string): Promise<void> => {
+  if (await isThere(runs)) await removeFrom(runs, id)
+}
+
+/**
+ * Removes what in the root of the runs belongs to no launch that lives, and returns the names: folders that a death left
+ * over, and whatever else was put there. `problems` are those that could not be removed.
+ */
+export const clearLeftOvers = async (
+  runs: string,
+  lives: (id: string) => Promise<boolean>,
+): Promise<{ removed: string[]; problems: string[] }> => {
+  const removed: string[] = []
+  const problems: string[] = []
+  for (const bytes of await readdir(runs, { encoding: 'buffer' })) {
+    const name = bytes.toString()
+    if (isLaunch(name) && (await lives(name))) continue
+    await removeFrom(runs, bytes).then(
+      () => removed.push(name),
+      (error: unknown) => problems.push(`${name}: ${error instanceof Error ? error.message : error}`),
+    )
+  }
+  return { removed, problems }
+}
