@@ -20,7 +20,9 @@ export const judgedIn = (
   place: Place,
 ): { tree: string; env: Record<string, string>; surroundings: Surroundings } => ({
   tree: place.tree,
-  env: checkEnvironment(session.env, { home: place.home, userHome: session.userHome }),
+  env: checkEnvironment(session.env, {
+    ...{ home: place.home, temporary: place.temporary, userHome: session.userHome },
+  }),
   surroundings: {
     before: async () => {
       const { removed, foreign } = await place.look()

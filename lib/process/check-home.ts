@@ -49,9 +49,9 @@ export const furnishHome = async (home: string, userHome: string): Promise<void>
 /** The environment of setups and checks: that of any child, with a home of their own and the user's tool chains. */
 export const checkEnvironment = (
   env: Readonly<Record<string, string>>,
-  places: { home: string; userHome: string },
+  places: { home: string; temporary: string; userHome: string },
 ): Record<string, string> => {
-  const environment: Record<string, string> = { ...env, HOME: places.home }
+  const environment: Record<string, string> = { ...env, HOME: places.home, TMPDIR: places.temporary }
   for (const name of notForChecks) delete environment[name]
   for (const [name, value] of Object.entries(homeVariables))
     environment[name] = value.replaceAll('{}', places.home)

@@ -1,10 +1,18 @@
 import { lstat, mkdir, readdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { removeTree } from '../remove-tree.ts'
 import { makeReadOnly, whileWritable } from './read-only.ts'
 
 /** The folder of one launch of a worker: `work` is for whatever it likes, `trees` holds one place for each tree. */
-export type LaunchFolder = { runs: string; folder: string; work: string; trees: string }
+export type LaunchFolder = {
+  runs: string
+  folder: string
+  work: string
+  trees: string
+  /** For the temporary files of setups and checks; elsewhere, since the path of a socket may only be so long. */
+  temporary: string
+}
 
 /** What a launch's folder holds, and nothing else. */
 export const launchParts: readonly string[] = ['trees', 'work']
@@ -14,15 +22,15 @@ export const isLaunch = (name: string): boolean => /^wrk_[0-9a-z]+$/.test(name)
 
 const launchFolder = (runs: string, id: string): LaunchFolder => {
   const folder = join(runs, id)
-  return { runs, folder, work: join(folder, 'work'), trees: join(folder, 'trees') }
+  const temporary = join(tmpdir(), `gatehouse-${id}`)
+  return { runs, folder, work: join(folder, 'work'), trees: join(folder, 'trees'), temporary }
 }
 
 /** Makes the folder of a new launch in the root of the runs, which is there; throws when it was made before. */
 export const makeLaunch = async (runs: string, id: string): Promise<LaunchFolder> => {
   const launch = launchFolder(runs, id)
   await whileWritable(runs, () => mkdir(launch.folder, { mode: 0o700 }))
-  await mkdir(launch.work, { mode: 0o700 })
-  await mkdir(launch.trees, { mode: 0o700 })
+  for (const path of [launch.work, launch.trees, launch.temporary]) await mkdir(path, { mode: 0o700 })
   await Promise.all([launch.trees, launch.folder].map(makeReadOnly))
   return launch
 }
@@ -50,6 +58,7 @@ export const removeFrom = async (folder: string, name: string | Buffer): Promise
 
 /** Removes the folder of a launch; nothing there is success. */
 export const removeLaunch = async (runs: string, id: string): Promise<void> => {
+  await removeTree(launchFolder(runs, id).temporary)
   if (await isThere(runs)) await removeFrom(runs, id)
 }
 
@@ -66,7 +75,7 @@ export const clearLeftOvers = async (
   for (const bytes of await readdir(runs, { encoding: 'buffer' })) {
     const name = bytes.toString()
     if (isLaunch(name) && (await lives(name))) continue
-    await removeFrom(runs, bytes).then(
+    await (isLaunch(name) ? removeLaunch(runs, name) : removeFrom(runs, bytes)).then(
       () => removed.push(name),
       (error: unknown) => problems.push(`${name}: ${error instanceof Error ? error.message : error}`),
     )

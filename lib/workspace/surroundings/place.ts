@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { removeTree } from '../remove-tree.ts'
 import { stampOf } from './home-stamp.ts'
 import { type LaunchFolder, mendTrees, removeFrom } from './launch.ts'
 import { type Found, lookAround } from './look-around.ts'
@@ -10,13 +11,15 @@ export type Place = {
   tree: string
   /** HOME of the setup and the checks that run on this tree; an engine is never told of it. */
   home: string
+  /** TMPDIR of the same commands. */
+  temporary: string
   /** Looks at every folder above the tree, and clears those that are ours. To be called before each command. */
   look(): Promise<Found>
-  /** To be called after each command: what it left in the home is what the next one finds there. */
+  /** To be called after each command: what it left in its home is what the next one finds there. */
   settle(): Promise<void>
-  /** Whether the home is as the last command left it. */
+  /** Whether home and temporary files are as the last command left them. */
   isHomeIntact(): Promise<boolean>
-  /** Gives the tree an empty home; what the setup left in the old one is gone. */
+  /** Gives the tree a new home and no temporary files; what the setup left there is gone. */
   renewHome(): Promise<void>
   close(): Promise<void>
 }
@@ -31,6 +34,7 @@ export type Places = {
 export const createPlaces = (launch: LaunchFolder, furnish: (home: string) => Promise<void>): Places => {
   const open = new Set<string>()
   const close = async (name: string): Promise<void> => {
+    await removeTree(join(launch.temporary, name))
     await removeFrom(launch.trees, name)
     open.delete(name)
   }
@@ -40,28 +44,34 @@ export const createPlaces = (launch: LaunchFolder, furnish: (home: string) => Pr
       await close(name)
       const folder = join(launch.trees, name)
       const [tree, home] = [join(folder, 'tree'), join(folder, 'home')]
+      const temporary = join(launch.temporary, name)
+      const stamp = async () => `${await stampOf(home)} ${await stampOf(temporary)}`
+      const fillHome = async () => {
+        await mkdir(home, { mode: 0o700 })
+        await mkdir(temporary, { recursive: true, mode: 0o700 })
+        await furnish(home)
+      }
       await whileWritable(launch.trees, () => mkdir(folder, { mode: 0o700 }))
       open.add(name)
-      await mkdir(home, { mode: 0o700 })
-      await furnish(home)
+      await fillHome()
       const value = await fill(tree)
       await makeReadOnly(folder)
-      const state = { stamp: await stampOf(home) }
+      const state = { stamp: await stamp() }
       const settle = async () => {
-        state.stamp = await stampOf(home)
+        state.stamp = await stamp()
       }
-      const isHomeIntact = async () => (await stampOf(home).catch(() => null)) === state.stamp
+      const isHomeIntact = async () => (await stamp().catch(() => null)) === state.stamp
       const place: Place = {
-        ...{ tree, home, settle, isHomeIntact },
+        ...{ tree, home, temporary, settle, isHomeIntact },
         look: async () => {
           const found = await lookAround(launch, open, { folder, tree })
           if (await isHomeIntact()) return found
           return { ...found, foreign: [...found.foreign, home] }
         },
         renewHome: async () => {
+          await removeTree(temporary)
           await removeFrom(folder, 'home')
-          await whileWritable(folder, () => mkdir(home, { mode: 0o700 }))
-          await furnish(home)
+          await whileWritable(folder, fillHome)
           await settle()
         },
         close: () => close(name),

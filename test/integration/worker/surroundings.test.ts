@@ -84,8 +84,10 @@ test('setup and checks share a home of their own; what an engine puts there is g
   const user = aUser()
   writeFileSync(join(user.userHome, '.gitconfig'), '[user]\n\tname = Ada\n')
   const contract = {
-    ...contractOf('test -e "$HOME/set-up" && ! test -e "$HOME/.npmrc" && ! git config --global user.name'),
-    setup: ['test -z "$(ls -A "$HOME")" && touch "$HOME/set-up"'],
+    ...contractOf(
+      'test -e "$HOME/set-up" && test -e "$TMPDIR/set-up" && ! test -e "$HOME/.npmrc" && ! git config --global user.name',
+    ),
+    setup: ['test -z "$(ls -A "$HOME")" && touch "$HOME/set-up" "$TMPDIR/set-up"'],
   }
   const engine_command = 'test -e "$HOME/.gitconfig" || exit 1; echo x > ../home/.npmrc'
   const session = await startSession({ engine_command, contract }, user)

@@ -1,11 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
 import { checkEnvironment } from '../../../lib/process/check-home.ts'
 import { childEnvironment } from '../../../lib/process/environment.ts'
-import { makeLaunch } from '../../../lib/workspace/surroundings/launch.ts'
+import { makeLaunch, removeLaunch } from '../../../lib/workspace/surroundings/launch.ts'
 import { createPlaces } from '../../../lib/workspace/surroundings/place.ts'
 import { chooseRunsRoot, runsCandidates } from '../../../lib/workspace/surroundings/root.ts'
 import { temporaryFolder, writeFiles } from '../../repositories.ts'
@@ -23,7 +23,9 @@ const aPlace = async (files: LookUp['tree'] = {}) => {
   const home = join(user, '.local', 'state', 'gatehouse')
   const { runs, refused } = await chooseRunsRoot(runsCandidates(home, uid), uid)
   expect(refused).toEqual([])
-  const launch = await makeLaunch(runs, newId('wrk'))
+  const id = newId('wrk')
+  const launch = await makeLaunch(runs, id)
+  onTestFinished(() => removeLaunch(runs, id))
   const { place } = await createPlaces(launch, async () => {}).open('worktree', async (tree) => {
     mkdirSync(tree)
     writeFiles(tree, files)
@@ -35,7 +37,9 @@ const aPlace = async (files: LookUp['tree'] = {}) => {
     const env = childEnvironment(process.env, {}, projectRoot)
     const { stdout } = spawnSync('sh', ['-c', command], {
       cwd: place.tree,
-      env: checkEnvironment(env, { home: place.home, userHome: env.HOME ?? '/' }),
+      env: checkEnvironment(env, {
+        ...{ home: place.home, temporary: place.temporary, userHome: env.HOME ?? '/' },
+      }),
       encoding: 'utf8',
     })
     await place.settle()

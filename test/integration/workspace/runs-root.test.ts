@@ -117,4 +117,5 @@ test('what belongs to no launch that lives is cleared from the root and named', 
   expect(removed.sort()).toEqual(['node_modules', dead].sort())
   expect(problems).toEqual([])
   expect(readdirSync(runs)).toEqual([alive])
+  await removeLaunch(runs, alive)
 })
