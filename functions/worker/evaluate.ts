@@ -3,17 +3,24 @@ import type { Captures } from '../../lib/contract/capture.ts'
 import { evaluateContract, runSetup } from '../../lib/contract/evaluate.ts'
 import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
+import type { Place } from '../../lib/workspace/surroundings/place.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
+import { judgedIn } from './surroundings.ts'
 
 const markOf = (command: Command, what: string): string =>
   createHash('sha256').update(`${command.id} ${what}`).digest('hex').slice(0, 24)
 
-const place = (session: WorkerSession, command: Command, contract: Contract, tree: string, what: string) => ({
+const placeOf = (
+  session: WorkerSession,
+  command: Command,
+  contract: Contract,
+  place: Place,
+  what: string,
+) => ({
   contract,
-  tree,
+  ...judgedIn(session, place),
   outputDirectory: outputFolder(session),
   artifactPrefix: `${what}-${commandSuffix(command)}`,
-  env: session.env,
   deadlineAt: deadlineOf(command),
   now: Date.now,
   marker: markOf(command, what),
@@ -29,12 +36,12 @@ export const contractOf = (command: Command): Contract => {
 export const setUp = async (
   session: WorkerSession,
   command: Command,
-  tree: string,
+  place: Place,
   what: string,
 ): Promise<Result | null> => {
   const contract = contractOf(command)
   if (contract.setup.length === 0) return null
-  const done = await runSetup(place(session, command, contract, tree, what), {
+  const done = await runSetup(placeOf(session, command, contract, place, what), {
     onStarted: (line) => session.reporter.event({ type: 'setup_started', data: { command: line } }),
     onCompleted: (line, { ended, exitCode, head, tail }, artifact) => {
       const ok = ended === 'exited' && exitCode === 0
@@ -63,10 +70,10 @@ export const setUp = async (
 export const evaluate = async (
   session: WorkerSession,
   command: Command,
-  options: { tree: string; what: string; phase: 'baseline' | 'gate' },
+  options: { place: Place; what: string; phase: 'baseline' | 'gate' },
 ): Promise<{ results: CheckResult[]; captures: Captures }> => {
   const { results, artifacts, captures } = await evaluateContract({
-    ...place(session, command, contractOf(command), options.tree, options.what),
+    ...placeOf(session, command, contractOf(command), options.place, options.what),
     phase: options.phase,
     captures: command.captures,
     onCheckStarted: ({ name }) => session.reporter.event({ type: 'check_started', data: { name } }),

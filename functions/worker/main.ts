@@ -1,8 +1,11 @@
+import { homedir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { z } from 'zod'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
+import { furnishHome } from '../../lib/process/check-home.ts'
+import { removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
+import { createPlaces } from '../../lib/workspace/surroundings/place.ts'
 import { createClient } from './client.ts'
-import { isHandedOver, sessionFolder } from './hand-over.ts'
+import { isHandedOver, takeOver } from './hand-over.ts'
 import { createReporter } from './reporter.ts'
 import { runWorker } from './run.ts'
 import { createSession } from './session.ts'
@@ -13,7 +16,10 @@ const settings = z
   .object({
     GATEHOUSE_API: z.url(),
     GATEHOUSE_WORKER_ID: z.string(),
+    /** What workers share: the mirrors. */
     GATEHOUSE_WORKER_HOME: z.string(),
+    /** Where their launches have a folder each; above it stands nothing that tools look for. */
+    GATEHOUSE_WORKER_RUNS: z.string(),
     GATEHOUSE_WORKER_TOKEN: z.string().optional(),
     /** Set where the launcher writes the token to the standard input and holds that open for as long as it lives. */
     GATEHOUSE_TOKEN_ON_STDIN: z.literal('1').optional(),
@@ -45,7 +51,8 @@ const client = createClient({
   signal: stop.signal,
   onSuperseded: (reason) => stop.abort(reason),
 })
-let folder: string | null = null
+const { GATEHOUSE_WORKER_ID: workerId, GATEHOUSE_WORKER_RUNS: runs } = settings
+let sessionId: string | null = null
 let heartbeat: NodeJS.Timeout | undefined
 let exitCode = 0
 
@@ -57,11 +64,15 @@ try {
       .heartbeat()
       .catch((error: unknown) => stopBecause(error instanceof Error ? error.message : String(error)))
   }, heartbeat_ms)
-  folder = sessionFolder(settings.GATEHOUSE_WORKER_HOME, session_id)
-  const session = await createSession({
+  sessionId = session_id
+  const { launch, left } = await takeOver(runs, session_id, workerId)
+  const session = createSession({
     home: settings.GATEHOUSE_WORKER_HOME,
-    folder,
-    workerId: settings.GATEHOUSE_WORKER_ID,
+    folder: launch.work,
+    places: createPlaces(launch, (home) => furnishHome(home, homedir())),
+    userHome: homedir(),
+    left,
+    workerId,
     client,
     reporter: createReporter(async (batchId, facts) => {
       await client.entries(batchId, facts)
@@ -76,6 +87,6 @@ try {
   }
 } finally {
   clearInterval(heartbeat)
-  if (folder !== null && !(await isHandedOver(folder))) await removeTree(folder)
+  if (sessionId !== null && !(await isHandedOver(runs, sessionId))) await removeLaunch(runs, sessionId)
 }
 process.exit(exitCode)

@@ -38,7 +38,10 @@ const carryOut = async (session: WorkerSession, command: Command): Promise<boole
     const result = await runCommand(session, command)
     const { leave } = await session.client.complete(command.id, result, await session.reporter.drain())
     if (leave && result.outcome === 'Code')
-      await handOver(session.folder, { checkpoint: result.checkpoint.id, set_up: session.setUp })
+      await handOver(session.folder, {
+        ...{ checkpoint: result.checkpoint.id, set_up: session.setUp },
+        home: session.place?.homeStamp() ?? '',
+      })
     return leave
   } catch (error) {
     if (session.signal.aborted) await keepWork(session, command)

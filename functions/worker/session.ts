@@ -1,15 +1,14 @@
-import { mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { limits } from '../../lib/limits.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import type { Command } from '../../lib/session/protocol.ts'
 import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
 import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
+import type { Place, Places } from '../../lib/workspace/surroundings/place.ts'
 import { adoptWorkspace, openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
-import { type HandOver, takeOver } from './hand-over.ts'
+import { type HandOver, runName, worktreeName } from './hand-over.ts'
 import type { Reporter } from './reporter.ts'
 
 /** What went wrong around the work; the command is reported as a fault and may go well the next time. */
@@ -23,8 +22,10 @@ export class WorkerFault extends Error {
 /** One worker's hold on its session: its folders, and the worktree once a command needed it. */
 export type WorkerSession = {
   home: string
-  /** This launch's private folder. */
+  /** This launch's private folder, which is above no tree. */
   folder: string
+  /** Where this launch's trees stand. */
+  places: Places
   workerId: string
   client: Client
   reporter: Reporter
@@ -32,9 +33,13 @@ export type WorkerSession = {
   /** Fires some time after `signal`: what is done on the way out ends then. */
   leaving: AbortSignal
   env: Record<string, string>
+  /** The home of the user that the worker runs as. */
+  userHome: string
   /** What preflight found, for prepare to go on with. */
   base: { mirror: string; commit: string } | null
   workspace: Workspace | null
+  /** Where the worktree stands, once there is one. */
+  place: Place | null
   /** The tree in which the contract's setup has been run. */
   setUp: boolean
   /** The worktree that the worker before has left; null once it is ours, or given up. */
@@ -52,29 +57,17 @@ const later = (signal: AbortSignal, ms: number): AbortSignal => {
   return end.signal
 }
 
-/** Empties a folder but for some names; makes it where it is missing. */
-const keepOnly = async (folder: string, kept: readonly string[]): Promise<void> => {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  const names = (await readdir(folder)).filter((name) => !kept.includes(name))
-  await Promise.all(names.map((name) => removeTree(join(folder, name))))
-}
-
-export const createSession = async (
-  start: Omit<WorkerSession, 'base' | 'workspace' | 'env' | 'setUp' | 'left' | 'leaving'>,
-): Promise<WorkerSession> => {
-  const left = await takeOver(start.folder)
-  await keepOnly(start.folder, left === null ? [] : ['run'])
-  await mkdir(join(start.folder, 'output'))
-  return {
-    ...start,
-    leaving: later(start.signal, keepMs),
-    env: childEnvironment(process.env, {}, import.meta.dirname),
-    base: null,
-    workspace: null,
-    setUp: false,
-    left,
-  }
-}
+export const createSession = (
+  start: Omit<WorkerSession, 'base' | 'workspace' | 'place' | 'env' | 'setUp' | 'leaving'>,
+): WorkerSession => ({
+  ...start,
+  leaving: later(start.signal, keepMs),
+  env: childEnvironment(process.env, {}, import.meta.dirname),
+  base: null,
+  workspace: null,
+  place: null,
+  setUp: false,
+})
 
 export const outputFolder = (session: WorkerSession): string => join(session.folder, 'output')
 
@@ -122,18 +115,25 @@ const openOptions = async (
   const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
   if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
   return {
-    ...{ run: join(session.folder, 'run'), mirror, base, signal: session.signal },
+    ...{ run: join(session.folder, runName), mirror, base, signal: session.signal },
     ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
   }
 }
 
-/** A fresh worktree on a base, with the session's saved work where it has some. */
+/** A fresh worktree on a base, in a place of its own, with the session's saved work where it has some. */
 export const openAt = async (
   session: WorkerSession,
   command: Command,
   mirror: string,
   base: string,
-): Promise<Workspace> => openWorkspace(await openOptions(session, command, mirror, base))
+): Promise<Workspace> => {
+  const options = await openOptions(session, command, mirror, base)
+  const { place, value } = await session.places.open(worktreeName, (tree) =>
+    openWorkspace({ ...options, tree }),
+  )
+  session.place = place
+  return value
+}
 
 /** The worktree that the worker before has left at the session's checkpoint; null when it is not to be had. */
 const adopt = async (
@@ -145,11 +145,19 @@ const adopt = async (
   const { left } = session
   session.left = null
   if (left === null || left.checkpoint !== command.session.checkpoint?.id) return null
+  const place = await session.places.adopt(worktreeName, left.home)
+  if (place === null) return null
   const { checkpoint, ...options } = await openOptions(session, command, mirror, base)
   if (checkpoint === undefined) return null
   try {
-    const workspace = await adoptWorkspace({ ...options, checkpoint })
+    const workspace = await adoptWorkspace({ ...options, tree: place.tree, checkpoint })
+    session.place = place
     session.setUp = left.set_up
+    // Where this worktree has the last word, nothing around it may be what an engine could have written.
+    if (command.session.verify !== 'clean') {
+      await place.renewHome()
+      session.setUp = false
+    }
     return workspace
   } catch (error) {
     if (session.signal.aborted) throw error

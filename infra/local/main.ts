@@ -29,6 +29,10 @@ const start = async () => {
 
   const tokenFile = join(settings.home, 'admin-token')
   print(`Gatehouse answers at ${stack.url} (API reference: ${stack.url}/docs)`)
+  print(`Data folder: ${settings.home}`)
+  for (const { folder, why } of stack.runs.refused) print(`Sessions do not work in ${folder}: ${why}.`)
+  if (stack.runs.refused.length > 0) print(`They work in ${stack.runs.folder}.`)
+  if (stack.runs.cleared.length > 0) print(`Left over there, and removed: ${stack.runs.cleared.join(', ')}.`)
   print(`Admin token: in ${tokenFile}`)
   print('Start a session on a repository of your own; paste this and fill in the three places in capitals:\n')
   print(

@@ -16,6 +16,7 @@ import { ensureAdminToken } from './admin-token.ts'
 import { bundleWorker } from './bundle.ts'
 import { startDynamoDb } from './dynamodb.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
+import { openRuns, type RunsRoot } from './runs.ts'
 import { startS3 } from './s3.ts'
 import { projectRoot } from './settings.ts'
 import { startStates } from './states/server.ts'
@@ -28,6 +29,8 @@ const sweepEveryMs = 60_000
 
 export type Stack = {
   url: string
+  /** Where the work of sessions is, and what better places would not do. */
+  runs: RunsRoot
   adminToken: string
   platform: Platform
   /** Addresses of the three services, as written to `endpoints.json`. */
@@ -76,6 +79,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
       () => false,
     )
     const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
+    const runs = await openRuns(home, log)
     const s3 = await startS3({ directory: join(home, 's3'), bucket: names.bucket })
     closers.push(s3.close)
 
@@ -111,7 +115,9 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     const workers = startWorkers({
       program,
       home,
+      runs: runs.root.folder,
       api: () => address.url,
+      log,
       onStopped: ({ id, team, session_id, reason }) =>
         computeStopped(platform, { team, id: session_id, worker_id: id, reason }).catch((error: unknown) =>
           log(`worker ${id}: ${error}`),
@@ -144,7 +150,8 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     const runSweep = (all: boolean, planned = false) => {
       sweeping = sweeping
         .then(() => sweep(platform, { ...round, all, planned }))
-        .then(({ faults }) => {
+        .then(async ({ faults }) => {
+          await runs.clear(workers.holds)
           for (const { id, error } of faults)
             log(`sweep of ${id}: ${error instanceof Error ? (error.stack ?? error.message) : error}`)
         })
@@ -161,7 +168,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
       await close()
       await writeFile(inOrder, '')
     }
-    return { url: address.url, adminToken, platform, endpoints, close: stopInOrder }
+    return { url: address.url, runs: runs.root, adminToken, platform, endpoints, close: stopInOrder }
   } catch (error) {
     await close()
     throw error

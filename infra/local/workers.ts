@@ -3,20 +3,25 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isHandedOver, sessionFolder } from '../../functions/worker/hand-over.ts'
+import { isHandedOver } from '../../functions/worker/hand-over.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
 import type { Compute } from '../../lib/store/platform.ts'
 import { unpinBase } from '../../lib/workspace/mirror.ts'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { parseRepository } from '../../lib/workspace/repository-address.ts'
+import { removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
 import { projectRoot } from './settings.ts'
 
 /** TERM to KILL for a worker, which ends its own children first and then saves the work that is to be kept. */
 const graceMs = 8_000
 
+/** How long a folder waits for the session's next worker. */
+const handOverMs = 120_000
+
 export type Workers = Compute & {
+  /** Whether the folder of a session is in use, or waits for its next worker. */
+  holds: (sessionId: string) => boolean
   /** Ends every worker; resolves when none is left. */
   close: () => Promise<void>
 }
@@ -28,7 +33,11 @@ export type Workers = Compute & {
 export const startWorkers = (options: {
   program: string
   home: string
+  /** The root of the runs. */
+  runs: string
   api: () => string
+  /** Told of what went wrong at the end of a worker; nobody waits for it. */
+  log: (line: string) => void
   onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
 }): Workers => {
   const running = new Map<
@@ -37,10 +46,27 @@ export const startWorkers = (options: {
   >()
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
+  /** Sessions whose folder waits for their next worker, and since when. */
+  const handedOver = new Map<string, number>()
   let closing = false
+  const { runs } = options
   const logs = join(options.home, 'logs')
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
+
+  /**
+   * Ends what a worker left behind and removes its folder, unless that is for the session's next worker. What can't be
+   * removed (files of another owner, say) is named, and tried again by each round of the sweep: it ends nobody.
+   */
+  const clean = async (id: string, session_id: string): Promise<void> => {
+    try {
+      await killMarked(id)
+      if (await isHandedOver(runs, session_id)) handedOver.set(session_id, Date.now())
+      else await removeLaunch(runs, session_id)
+    } catch (error) {
+      options.log(`worker ${id} of ${session_id}: what it left could not be removed yet: ${error}`)
+    }
+  }
 
   const stop = async (id: string): Promise<void> => {
     const worker = running.get(id)
@@ -57,11 +83,13 @@ export const startWorkers = (options: {
     }
     // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
     await killMarked(id)
+    await killMarked(id)
   }
 
   return {
     launch: async ({ id, team, session_id, token }) => {
       if (closing) throw new Error('the stack is stopping')
+      handedOver.delete(session_id)
       const log = openSync(logOf(session_id), 'a')
       const child = spawn(process.execPath, [options.program], {
         detached: true,
@@ -73,6 +101,7 @@ export const startWorkers = (options: {
             GATEHOUSE_API: options.api(),
             GATEHOUSE_WORKER_ID: id,
             GATEHOUSE_WORKER_HOME: join(options.home, 'worker'),
+            GATEHOUSE_WORKER_RUNS: runs,
             GATEHOUSE_TOKEN_ON_STDIN: '1',
             NODE_COMPILE_CACHE: join(options.home, 'compile-cache'),
           },
@@ -80,34 +109,36 @@ export const startWorkers = (options: {
         ),
       })
       closeSync(log)
-      const folder = sessionFolder(join(options.home, 'worker'), session_id)
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       running.set(id, { child, ended, team, session_id })
       const onEnd = async (reason: string) => {
-        await killMarked(id)
-        if (!(await isHandedOver(folder))) await removeTree(folder)
+        await clean(id, session_id)
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
         if (closing) return
         const told = options.onStopped({ id, team, session_id, reason })
         telling.add(told)
-        await told
-        telling.delete(told)
+        await told.finally(() => telling.delete(told))
       }
-      child.once('error', (error) => void onEnd(error.message))
-      child.once('exit', (code, signal) => void onEnd(signal ?? `exit ${code}`))
+      const ends = (reason: string) =>
+        onEnd(reason).catch((error: unknown) => options.log(`the end of worker ${id}: ${error}`))
+      child.once('error', (error) => void ends(error.message))
+      child.once('exit', (code, signal) => void ends(signal ?? `exit ${code}`))
       child.stdin?.on('error', () => {})
       // Not by the environment, which every process of the same user can read; it stays open for as long as we live.
       child.stdin?.write(`${token}\n`)
     },
     running: async (id) => running.has(id),
+    holds: (sessionId) =>
+      [...running.values()].some(({ session_id }) => session_id === sessionId) ||
+      Date.now() - (handedOver.get(sessionId) ?? 0) < handOverMs,
     list: async () => [...running].map(([id, { team, session_id }]) => ({ id, team, session_id })),
     stop,
     forget: async ({ repo, session_id }) => {
       const repository = parseRepository(repo, { allowLocal: true })
       await unpinBase({ home: join(options.home, 'worker'), repository, sessionId: session_id })
-      await removeTree(sessionFolder(join(options.home, 'worker'), session_id))
+      await removeLaunch(runs, session_id)
       await rm(logOf(session_id), { force: true })
     },
     close: async () => {

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { limits } from '../limits.ts'
 import { type ProcessResult, type ProcessSpec, runProcess } from '../process/run.ts'
@@ -24,6 +25,14 @@ export type EvaluationPlace = {
   now: () => number
   marker: string
   signal?: AbortSignal
+  surroundings?: Surroundings
+}
+
+/** What stands around the tree, looked at before each command and after it. */
+export type Surroundings = {
+  /** A sentence on what would make the outcome worthless; null when nothing would. */
+  before: () => Promise<string | null>
+  after: () => Promise<void>
 }
 
 export type Evaluation = EvaluationPlace & {
@@ -87,7 +96,12 @@ export const runSetup = async (
     artifacts.push(artifact)
     watch.onStarted?.(command)
     const timeoutMs = Math.max(0, Math.min(limits.setupTimeoutMs, timeLeft(place)))
-    const result = await runProcess(specOf(place, command, timeoutMs, artifact.file))
+    const foreign = (await place.surroundings?.before()) ?? null
+    const result =
+      foreign === null
+        ? await runProcess(specOf(place, command, timeoutMs, artifact.file))
+        : await notStarted(foreign, artifact.file)
+    if (foreign === null) await place.surroundings?.after()
     watch.onCompleted?.(command, result, artifact.name)
     if (result.ended !== 'exited' || result.exitCode !== 0) return { ok: false, artifacts, command, result }
   }
@@ -101,17 +115,20 @@ const evaluateCheck = async (
 ): Promise<{ result: CheckResult; runs: CheckRun[]; artifacts: Artifact[] }> => {
   const runs: CheckRun[] = []
   const artifacts: Artifact[] = []
-  const skipped = (reason: 'deadline' | 'cancelled') => ({
-    result: { ...notRun(check, reason, evaluation.phase), runs: runs.length },
+  const skipped = (reason: 'deadline' | 'cancelled' | 'foreign_surroundings', why = '') => ({
+    result: { ...notRun(check, reason, evaluation.phase, why), runs: runs.length },
     ...{ runs, artifacts },
   })
   while (runs.length < check.runs) {
     if (evaluation.signal?.aborted) return skipped('cancelled')
     const left = timeLeft(evaluation)
     if (left <= 0) return skipped('deadline')
+    const foreign = (await evaluation.surroundings?.before()) ?? null
+    if (foreign !== null) return skipped('foreign_surroundings', foreign)
     const suffix = check.runs > 1 ? `-run-${runs.length + 1}` : ''
     const artifact = artifactOf(evaluation, `${index + 1}-${slug(check.name)}${suffix}`)
     const run = await runOnce(evaluation, check, left, artifact.file)
+    await evaluation.surroundings?.after()
     artifacts.push(artifact)
     runs.push(run)
     if (couldNotRun(run)) break
@@ -137,6 +154,15 @@ const runOnce = async (
     onBytes: (chunk) => watch.push(chunk),
   })
   return { process, facts: await watch.facts(outputFile, process.omittedBytes), clamped: left < own }
+}
+
+/** The result of a setup command that could not be started, with the reason where its output would be. */
+const notStarted = async (why: string, outputFile: string): Promise<ProcessResult> => {
+  await writeFile(outputFile, why)
+  return {
+    ...{ ended: 'could_not_start', exitCode: null, signal: null, error: why, head: why, tail: '' },
+    ...{ bytes: Buffer.byteLength(why), omittedBytes: 0, durationMs: 0, survivors: 0 },
+  }
 }
 
 const specOf = (

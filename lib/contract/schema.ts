@@ -66,6 +66,8 @@ export const verdictReasonSchema = z.enum([
   'command_not_found',
   'not_executable',
   'spawn_failed',
+  /** Above the tree stood what tools look for, so that the check would not have judged the tree alone. */
+  'foreign_surroundings',
   'signal',
   'timed_out',
   'deadline',

@@ -6,7 +6,7 @@ import type { CheckResult, ContractCheck, Verdict, VerdictReason } from './schem
 export type Phase = 'baseline' | 'gate'
 
 /** Why a check was not run at all. */
-export type NotRun = 'deadline' | 'cancelled' | 'capture_missing'
+export type NotRun = 'deadline' | 'cancelled' | 'capture_missing' | 'foreign_surroundings'
 
 type Judgement = { verdict: Verdict; reason: VerdictReason }
 
@@ -43,15 +43,16 @@ export const judge = (
   }
 }
 
-/** The result of a check that was not started. */
-export const notRun = (check: ContractCheck, reason: NotRun, phase: Phase): CheckResult => ({
+/** The result of a check that was not started; `why` stands where its output would. */
+export const notRun = (check: ContractCheck, reason: NotRun, phase: Phase, why = ''): CheckResult => ({
   ...{
     name: check.name,
     passed: false,
     verdict: isGating(check, phase) ? 'could_not_run' : 'captured',
     reason,
   },
-  ...{ exit_code: null, signal: null, output_head: '', output_tail: '', output_bytes: 0, artifact: null },
+  ...{ exit_code: null, signal: null, output_head: why, output_tail: '' },
+  ...{ output_bytes: Buffer.byteLength(why), artifact: null },
   ...{ duration_ms: 0, timed_out: false, deadline_clamped: reason === 'deadline', runs: 0 },
 })
 

@@ -161,6 +161,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   command_not_found: 'a command was not found',
   not_executable: 'a file is not executable',
   spawn_failed: 'it could not be started',
+  foreign_surroundings: 'above the tree stood files that are not part of it',
   signal: 'it was killed by a signal',
   timed_out: 'it took too long',
   deadline: 'the session had no time left for it',

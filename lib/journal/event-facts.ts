@@ -42,6 +42,8 @@ export const eventFactSchema = z.discriminatedUnion('type', [
       artifact: z.string(),
     }),
   ),
+  /** Beside or above the tree stood what nothing of ours put there; it was removed before the next command ran. */
+  fact('surroundings_cleared', z.strictObject({ paths: z.array(z.string()) })),
   fact('check_started', z.strictObject({ name: z.string() })),
   fact('check_completed', z.strictObject({ result: checkResultSchema })),
   fact('engine_started', z.strictObject({ engine: z.string(), iteration: z.number().int() })),

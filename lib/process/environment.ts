@@ -1,6 +1,7 @@
 import path from 'node:path'
+import { notForChecks, toolChains } from './user-surroundings.ts'
 
-const kept = new Set([
+const kept = new Set<string>([
   ...['HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'TZ', 'TMPDIR'],
   ...[
     'HTTP_PROXY',
@@ -15,7 +16,8 @@ const kept = new Set([
   ...['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE'],
   ...['GIT_SSL_CAINFO'],
   // Where a tool chain was installed: without these, one outside its default place doesn't start.
-  ...['JAVA_HOME', 'GOROOT', 'GOPATH', 'CARGO_HOME', 'RUSTUP_HOME', 'PYENV_ROOT', 'DOTNET_ROOT'],
+  ...toolChains.map(({ variable }) => variable),
+  ...notForChecks,
 ])
 
 const fallbackPath = '/usr/local/bin:/usr/bin:/bin'
@@ -54,6 +56,8 @@ const isOwnTool = (entry: string, projectRoot: string): boolean => {
   const modules = path.join(projectRoot, 'node_modules')
   if (entry === modules || entry.startsWith(modules + path.sep)) return true
   if (entry.endsWith(path.join('@npmcli', 'run-script', 'lib', 'node-gyp-bin'))) return true
+  // Where npx puts what it was asked for; we may have been started by it.
+  if (/[/\\]_npx[/\\][^/\\]+[/\\]node_modules[/\\]\.bin$/.test(entry)) return true
   const bin = path.join('node_modules', '.bin')
   if (!entry.endsWith(path.sep + bin)) return false
   const owner = entry.slice(0, -bin.length)

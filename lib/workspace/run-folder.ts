@@ -30,19 +30,25 @@ export type Run = RunStart & {
 const marker = '.gatehouse-run'
 
 /**
- * Makes a folder of ours at `root`; of what an earlier run left there only `kept` stays. Throws when it holds anything
- * else.
+ * Makes folders of ours at `root` and `tree`, empty but for what is `kept` in `root`, and for the files of the tree where
+ * that is kept. Throws when `root` holds anything that no run of ours made.
  */
-export const prepareFolder = async (root: string, kept: readonly string[] = []): Promise<void> => {
+export const prepareFolder = async (
+  root: string,
+  tree: string,
+  kept: { names: readonly string[]; tree: boolean },
+): Promise<void> => {
   const isFolder = (await lstat(root).catch(() => null))?.isDirectory() ?? false
   // A link in its place would lead us to files of others.
   if (!isFolder) await removeTree(root)
   const found = isFolder ? await readdir(root) : []
   if (found.length > 0 && !found.includes(marker))
     throw new WorkspaceError('folder_not_ours', `${root} holds files that no run of ours made.`)
-  const leaving = found.filter((name) => !kept.includes(name))
+  const leaving = found.filter((name) => !kept.names.includes(name))
   await Promise.all(leaving.map((name) => removeTree(join(root, name))))
-  await mkdir(join(root, 'tree'), { recursive: true, mode: 0o700 })
+  if (!kept.tree) await removeTree(tree)
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  await mkdir(tree, { recursive: true, mode: 0o700 })
   await writeFile(join(root, marker), '')
 }
 

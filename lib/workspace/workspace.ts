@@ -48,6 +48,8 @@ export type Workspace = {
 export type OpenOptions = {
   /** A private folder of this run; what an earlier run left there is removed. */
   run: string
+  /** Where the tree is made; in `run` when it is not said. */
+  tree?: string
   mirror: string
   /** A full commit of the mirror. */
   base: string
@@ -70,16 +72,18 @@ const findBaseTree = (options: OpenOptions): Promise<string> =>
     signal: options.signal,
   })
 
-/** Makes the folder and our repository in it; `kept` of what is there already stays. */
-const createTrusted = async (options: OpenOptions, kept: readonly string[]): Promise<RunStart> => {
+/** Makes the folder and our repository in it; what stays where a run before is adopted is its engine's. */
+const createTrusted = async (options: OpenOptions, adopts: boolean): Promise<RunStart> => {
   const root = resolve(options.run)
   const mirror = resolve(options.mirror)
-  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root, kept)])
+  const tree = resolve(options.tree ?? join(root, 'tree'))
+  const kept = adopts ? { names: ['engine.git', 'tree'], tree: true } : { names: [], tree: false }
+  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root, tree, kept)])
   const start: RunStart = {
     trusted: join(root, 'trusted.git'),
     index: join(root, 'index'),
     engine: join(root, 'engine.git'),
-    tree: join(root, 'tree'),
+    tree,
     mirror,
     base: options.base,
     shallow,
@@ -99,7 +103,7 @@ const createTrusted = async (options: OpenOptions, kept: readonly string[]): Pro
  * WorkspaceError when the folder holds other files or the checkpoint does not restore.
  */
 export const openWorkspace = async (options: OpenOptions): Promise<Workspace> => {
-  const start = await createTrusted(options, [])
+  const start = await createTrusted(options, false)
   const restored =
     options.checkpoint === undefined ? start.base : await restoreCheckpoint(start, options.checkpoint)
   const [refs, baseTree] = await Promise.all([
@@ -122,7 +126,7 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
 export const adoptWorkspace = async (
   options: OpenOptions & { checkpoint: Checkpoint },
 ): Promise<Workspace> => {
-  const start = await createTrusted(options, ['tree', 'engine.git'])
+  const start = await createTrusted(options, true)
   const restored = await restoreCheckpoint(start, options.checkpoint)
   const [refs, baseTree] = await Promise.all([
     carriedRefs(options.mirror, options.signal),
@@ -172,6 +176,9 @@ const workspaceIn = (run: Run, at: { tree: string; embedded: string[] }): Worksp
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),
     writePatch: (commit, file) => writePatch(run, commit, file),
-    close: () => removeTree(dirname(run.tree)),
+    close: async () => {
+      await removeTree(run.tree)
+      await removeTree(dirname(run.trusted))
+    },
   }
 }

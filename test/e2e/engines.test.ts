@@ -211,7 +211,11 @@ test('an engine that makes a repository inside the tree is told that it can’t 
 
 test.each([
   ['its worktree', 'rm -rf "$PWD"'],
-  ['what lies beside its worktree', 'rm -rf ../trusted.git ../index'],
+  [
+    'the folders above its worktree',
+    'trees=$(dirname "$(dirname "$PWD")"); chmod -R u+w "$trees/.."; rm -rf "$trees"',
+  ],
+  ['what its worker works with', 'rm -rf ../../../work/run/trusted.git ../../../work/run/index'],
 ])('an engine that destroys %s loses that iteration and nothing else', async (_name, destroy) => {
   const engine = `if [ "$GATEHOUSE_ITERATION" = 1 ]; then ${destroy}; exit 1; fi; echo yes > done`
   const { session, id } = await run(engine)

@@ -25,4 +25,4 @@ export const stalls = () => {
 
 /** Shell text that sets `place` to what a check is run for, told by the folder that it runs in. */
 export const placeOfCheck =
-  'case "$PWD" in */baseline) place=baseline;; */clean) place=verify;; *) place=validate;; esac'
+  'case "$PWD" in */baseline/*) place=baseline;; */clean/*) place=verify;; *) place=validate;; esac'

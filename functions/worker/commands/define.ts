@@ -10,7 +10,7 @@ import { resolveBase } from '../../../lib/workspace/base.ts'
 import { branchName, checkDeliverable } from '../../../lib/workspace/delivery-check.ts'
 import { pinBase } from '../../../lib/workspace/mirror.ts'
 import { preflightTree } from '../../../lib/workspace/preflight.ts'
-import { removeTree } from '../../../lib/workspace/remove-tree.ts'
+import type { Place } from '../../../lib/workspace/surroundings/place.ts'
 import { evaluate, setUp } from '../evaluate.ts'
 import { mirrorOf, openAt, repositoryOf, WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
 
@@ -123,16 +123,15 @@ const filesOf = (tree: string): RepositoryFiles => {
 const onBase = async <Value>(
   session: WorkerSession,
   command: Command,
-  folder: string,
-  work: (tree: string) => Promise<Value>,
+  name: string,
+  work: (place: Place) => Promise<Value>,
 ): Promise<Value> => {
   const workspace = await workspaceOf(session, command)
-  const tree = join(session.folder, folder)
-  await workspace.cleanCheckout(workspace.base, tree)
+  const { place } = await session.places.open(name, (tree) => workspace.cleanCheckout(workspace.base, tree))
   try {
-    return await work(tree)
+    return await work(place)
   } finally {
-    await removeTree(tree)
+    await place.close()
   }
 }
 
@@ -148,7 +147,7 @@ export const draft = async (session: WorkerSession, command: Command): Promise<R
       warnings: contractWarnings(given),
     }
   }
-  const drafted = await onBase(session, command, 'draft', async (tree) => draftContract(filesOf(tree)))
+  const drafted = await onBase(session, command, 'draft', async ({ tree }) => draftContract(filesOf(tree)))
   if ('problem' in drafted) return failed('configuration', drafted.problem.detail)
   const { contract, sources } = drafted
   return {
@@ -162,13 +161,13 @@ export const draft = async (session: WorkerSession, command: Command): Promise<R
 
 /** Every check once on a checkout of its own, so that what the checks leave behind is in nobody's work. */
 export const baseline = (session: WorkerSession, command: Command): Promise<Result> =>
-  onBase(session, command, 'baseline', async (tree) => {
-    const failure = await setUp(session, command, tree, 'setup-baseline')
+  onBase(session, command, 'baseline', async (place) => {
+    const failure = await setUp(session, command, place, 'setup-baseline')
     if (failure) return failure
     const { results, captures } = await evaluate(
       session,
       { ...command, captures: {} },
-      { tree, what: 'baseline', phase: 'baseline' },
+      { place, what: 'baseline', phase: 'baseline' },
     )
     return { outcome: 'Baseline', results, captures }
   })

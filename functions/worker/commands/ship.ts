@@ -10,7 +10,6 @@ import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
-import { removeTree } from '../../../lib/workspace/remove-tree.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
 import { contractOf, evaluate, setUp } from '../evaluate.ts'
 import { sha256Of } from '../kept-file.ts'
@@ -34,15 +33,14 @@ const evaluateClean = async (
   workspace: Workspace,
   commit: string,
 ) => {
-  const tree = join(session.folder, 'clean')
-  await workspace.cleanCheckout(commit, tree)
+  const { place } = await session.places.open('clean', (tree) => workspace.cleanCheckout(commit, tree))
   try {
-    const failure = await setUp(session, command, tree, 'setup-clean')
+    const failure = await setUp(session, command, place, 'setup-clean')
     if (failure) return { failure }
-    const { results } = await evaluate(session, command, { tree, what: 'verify', phase: 'gate' })
+    const { results } = await evaluate(session, command, { place, what: 'verify', phase: 'gate' })
     return { results: [...results, ...(await treeResults(workspace, command, []))], tree_edited: false }
   } finally {
-    await removeTree(tree)
+    await place.close()
   }
 }
 

@@ -4,6 +4,7 @@ import type { Command, Result } from '../../../lib/session/protocol.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
 import { contractOf, evaluate, setUp } from '../evaluate.ts'
 import { WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
+import { worktreePlace } from '../surroundings.ts'
 
 /** The saved work that is judged. */
 export const checkpointOf = (command: Command) => {
@@ -32,13 +33,14 @@ export const treeResults = async (
 /** Evaluates the contract on the worktree, and puts back what the checks themselves changed in it. */
 export const evaluateWorktree = async (session: WorkerSession, command: Command, workspace: Workspace) => {
   const { tree } = checkpointOf(command)
+  const place = await worktreePlace(session)
   if (!session.setUp) {
-    const failure = await setUp(session, command, workspace.tree, 'setup-worktree')
+    const failure = await setUp(session, command, place, 'setup-worktree')
     if (failure) return { failure }
     session.setUp = true
   }
   const { results } = await evaluate(session, command, {
-    tree: workspace.tree,
+    place,
     what: 'validate',
     phase: 'gate',
   })

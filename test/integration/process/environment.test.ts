@@ -35,6 +35,7 @@ it.each([
   ['/srv/node_modules/.bin:/node_modules/.bin:/usr/bin', '/usr/bin'],
   ['/srv/gatehouse/node_modules/node/bin:/usr/bin', '/usr/bin'],
   ['/x/node_modules/@npmcli/run-script/lib/node-gyp-bin:/usr/bin', '/usr/bin'],
+  ['/home/a/.npm/_npx/0123abcd/node_modules/.bin:/usr/bin', '/usr/bin'],
   ['/srv/other/node_modules/.bin:/usr/bin', '/srv/other/node_modules/.bin:/usr/bin'],
   ['/srv/gatehouse-2/node_modules/.bin:/usr/bin', '/srv/gatehouse-2/node_modules/.bin:/usr/bin'],
   [':.:bin:/usr/bin', '/usr/bin'],

@@ -168,5 +168,5 @@ test('a cancel ends a fetch from a host that never answers', async () => {
   expect(await session.worker.exited).toMatchObject({ code: 0 })
   // The far side saw git go.
   await closed.promise
-  expect(existsSync(join(session.folder, 'runs', 'ses'))).toBe(false)
+  expect(existsSync(join(session.folder, 'runs', session.api.sessionId))).toBe(false)
 })

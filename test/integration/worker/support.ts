@@ -26,12 +26,15 @@ export const eventually = (condition: () => boolean): Promise<unknown> =>
 
 export const exists = (file: string) => eventually(() => existsSync(file))
 
+/** Where a worker is at home, when it is not in a folder of its own. */
+type At = { home: string; userHome: string }
+
 /** A worker with its API and a repository of one file; its commands share one session. */
-export const startSession = async (more: Partial<Facts> = {}) => {
+export const startSession = async (more: Partial<Facts> = {}, at?: At) => {
   const repository = makeRepository({ files: { 'a.txt': 'one\n', '.gitignore': 'ignored\n' } })
   const api = await startWorkerApi()
-  const folder = temporaryFolder()
-  const worker = startWorker({ api: api.url, home: folder })
+  const folder = at?.home ?? temporaryFolder()
+  const worker = startWorker({ api: api.url, ...(at ?? { home: folder }) })
   const facts = aSession(repository.directory, more)
   const run = (step: Command['step'], over: Partial<Facts> = {}, rest: Partial<Command> = {}) =>
     api.run(aCommand(step, { ...facts, ...over }, rest))

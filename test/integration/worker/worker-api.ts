@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
+import { newId } from '../../../lib/ids.ts'
 import {
   type Command,
   completeRequestSchema,
@@ -27,6 +28,7 @@ type Question = { prompt: string; answer: QuestionAnswer }
  * worker says and uploads.
  */
 export const startWorkerApi = async () => {
+  const sessionId = newId('ses')
   const queue: Command[] = []
   const results = new Map<string, PromiseWithResolvers<Result>>()
   const questions = new Map<string, Question>()
@@ -72,7 +74,7 @@ export const startWorkerApi = async () => {
     if (refused) return refused
     switch (name) {
       case 'POST lease':
-        return { body: { session_id: 'ses', epoch: 1, expires_at: deadline_at, heartbeat_ms: 50 } }
+        return { body: { session_id: sessionId, epoch: 1, expires_at: deadline_at, heartbeat_ms: 50 } }
       case 'POST heartbeat':
         heartbeatRequestSchema.parse(body)
         return { body: { expires_at: deadline_at } }
@@ -155,6 +157,8 @@ export const startWorkerApi = async () => {
 
   return {
     url: address.url,
+    /** The session for which the worker takes the lease. */
+    sessionId,
     state,
     questions,
     store,

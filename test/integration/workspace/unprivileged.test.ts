@@ -29,3 +29,20 @@ test('a user without special rights is told what it cannot read, and removes rea
     left: false,
   })
 })
+
+test('a user without special rights can write in no folder above a tree, and what it forces in there is removed', () => {
+  const folder = temporaryFolder()
+  const root = process.getuid?.() === 0
+  if (root) chownSync(folder, nobody, nobody)
+  const script = join(import.meta.dirname, 'unprivileged-places.ts')
+  const output = execFileSync(process.execPath, [script, folder], {
+    env: { PATH: process.env.PATH, NODE_NO_WARNINGS: '1', ...(root ? { BECOME: String(nobody) } : {}) },
+  })
+  expect(JSON.parse(output.toString())).toEqual({
+    attempts: Array(4).fill('EACCES'),
+    removed: 4,
+    rights: Array(4).fill(0o500),
+    foreign: root ? [join(folder, 'runs', 'of-root')] : [],
+    left: 'ENOENT',
+  })
+})
