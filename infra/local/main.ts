@@ -9,7 +9,7 @@ const print = (text: string) => process.stdout.write(`${text}\n`)
 const start = async () => {
   const settings = localSettings(process.env)
   const isNew = !existsSync(join(settings.home, 'admin-token'))
-  print(`Starting Gatehouse in ${settings.home} …`)
+  print(`Starting Gatehouse; its data folder is ${settings.home} …`)
   const stack = await startStack({ ...settings, log: (line) => process.stderr.write(`${line}\n`) })
   const stopping = new AbortController()
   const stop = (signal: NodeJS.Signals) => {
@@ -29,7 +29,6 @@ const start = async () => {
 
   const tokenFile = join(settings.home, 'admin-token')
   print(`Gatehouse answers at ${stack.url} (API reference: ${stack.url}/docs)`)
-  print(`Data folder: ${settings.home}`)
   for (const { folder, why } of stack.runs.refused) print(`Sessions do not work in ${folder}: ${why}.`)
   if (stack.runs.refused.length > 0) print(`They work in ${stack.runs.folder}.`)
   if (stack.runs.cleared.length > 0) print(`Left over there, and removed: ${stack.runs.cleared.join(', ')}.`)

@@ -56,7 +56,7 @@ export const createPlaces = (launch: LaunchFolder, furnish: (home: string) => Pr
     const settle = async () => {
       state.stamp = await stamp()
     }
-    const isHomeIntact = async () => (await stamp().catch(() => null)) === state.stamp
+    const isHomeIntact = async () => (await stamp()) === state.stamp
     const place: Place = {
       ...{ tree, home, temporary, settle, isHomeIntact },
       homeStamp: () => state.stamp ?? '',

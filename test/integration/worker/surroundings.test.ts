@@ -80,6 +80,13 @@ test('what stands in a folder that is not ours is no verdict: it is named, and w
   expect(verdicts(clear.results)).toEqual([['passed', 'ok']])
 })
 
+test('a check that removes its home, or makes a part of it unreadable, hinders no other', async () => {
+  const contract = contractOf('mkdir -m 0 "$HOME/closed"', 'rm -rf "$HOME"', 'true')
+  const session = await startSession({ contract }, aUser())
+  const baseline = outcome(await session.run('Baseline', await session.prepare()), 'Baseline')
+  expect(verdicts(baseline.results)[2]).toEqual(['passed', 'ok'])
+})
+
 test('setup and checks share a home of their own; what an engine puts there is gone, and the setup is done again', async () => {
   const user = aUser()
   writeFileSync(join(user.userHome, '.gitconfig'), '[user]\n\tname = Ada\n')
