@@ -43,6 +43,8 @@ export const limits = {
   infraFailures: 5,
   preflightRetries: 3,
   checkpointResumes: 3,
+  /** Steps in a row that had nothing to do, before the next one is a fault; the straight steps of an iteration are three. */
+  sentAway: 12,
   /** Validate failures of a whole session, which nothing resets; at this many a person is asked. */
   totalFailures: 10,
   /** A rate limit that lifts later than this is not waited for; of one without a reset time, the first wait. */

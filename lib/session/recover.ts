@@ -9,8 +9,15 @@ import { liftLimit } from './handlers.ts'
 import type { Change, SessionItem } from './item.ts'
 import { isGateStep, type Step } from './states.ts'
 
-/** A fault as the machine reports it: `at` is when it entered Recover, the same for each repeat of that call. */
-export type Fault = { error: string; cause: string; at: string }
+/**
+ * A fault as the machine reports it: `at` is that of the step which failed, the same for each repeat of the call; null from
+ * an execution that began before steps had one.
+ */
+export type Fault = { error: string; cause: string; at: number | null }
+
+/** Whether a fault is one that was dealt with, or is told of so late that a later one was. */
+export const wasDealtWith = ({ runtime: { last_recovery: last } }: SessionItem, { at }: Fault): boolean =>
+  last !== null && at !== null && at <= last
 
 const actor = (step: Step): Actor => ({ kind: 'system', id: step })
 
@@ -54,9 +61,9 @@ export const again = (item: SessionItem, facts: readonly Fact[], detail: string,
  * session by its own kind; a rate limit whose time is over has lifted. Null for a repeat of a fault that was dealt with.
  */
 export const recover = (item: SessionItem, fault: Fault, now: number): Change | null => {
-  const { document, runtime } = item
+  const { document } = item
   const { step } = document
-  if (runtime.last_recovery === fault.at) return null
+  if (wasDealtWith(item, fault)) return null
   const over = isOver(document, fault, now)
   if (step === 'RateLimit' && over) return left(item, liftLimit(item, now), fault)
   if (isGateStep(step) && over) {
