@@ -72,6 +72,7 @@ export const verdictReasonSchema = z.enum([
   'runs_disagree',
   'capture',
   'capture_missing',
+  'setup_failed',
   'cancelled',
 ])
 

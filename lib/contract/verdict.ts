@@ -6,7 +6,7 @@ import type { CheckResult, ContractCheck, Verdict, VerdictReason } from './schem
 export type Phase = 'baseline' | 'gate'
 
 /** Why a check was not run at all. */
-export type NotRun = 'deadline' | 'cancelled' | 'capture_missing'
+export type NotRun = 'deadline' | 'cancelled' | 'capture_missing' | 'setup_failed'
 
 type Judgement = { verdict: Verdict; reason: VerdictReason }
 

@@ -166,6 +166,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   deadline: 'the session had no time left for it',
   runs_disagree: 'it passes only some of the time',
   capture: 'only recorded',
+  setup_failed: 'the contract’s setup failed before it',
   capture_missing: 'the value of the untouched tree is missing',
   cancelled: 'it was cancelled',
 }

@@ -7,6 +7,7 @@ import { fail } from './fail.ts'
 import { openGate } from './gates.ts'
 import { liftLimit } from './handlers.ts'
 import type { Change, SessionItem } from './item.ts'
+import type { Trigger } from './lifecycle.ts'
 import { isGateStep, type Step } from './states.ts'
 
 /**
@@ -39,6 +40,16 @@ const left = (item: SessionItem, change: Change, fault: Fault): Change => {
 const isOver = ({ gate, rate_limit: limit }: Document, { error }: Fault, now: number): boolean => {
   const end = gate?.deadline_at ?? limit?.reset_at
   return error === 'States.Timeout' && end !== undefined && now >= Date.parse(end)
+}
+
+/** What a fault of the contract's setup is called. */
+export const setupFailed = 'SetupFailed'
+
+/** The step's way to a person, where its contract's setup failed in every try; null for any other fault. */
+const blocked = ({ document: { step } }: SessionItem, { error }: Fault): Trigger | null => {
+  if (error !== setupFailed) return null
+  if (step === 'Validate') return 'validate_setup_failed'
+  return step === 'Verify' ? 'verify_setup_failed' : null
 }
 
 /** How a step is run again: an engine's run from its checkpoint, up to a ceiling at which a person is asked. */
@@ -74,6 +85,18 @@ export const recover = (item: SessionItem, fault: Fault, now: number): Change | 
   const detail = `${fault.error}: ${fault.cause}`.slice(0, 500)
   const facts: Fact[] = [{ type: 'infrastructure_fault', data: { step, cause: fault.error, detail, count } }]
   if (count >= limits.infraFailures) {
+    const trigger = blocked(item, fault)
+    if (trigger) {
+      const why = {
+        context: fault.cause,
+        problem: 'the setup fails',
+        cause: 'setup',
+        unexpected: true,
+      } as const
+      const gate = openGate('validate', now, why)
+      const how = { trigger, by: 'system' as const, actor: actor(step), note: detail, facts, after: [gate] }
+      return left(item, advance(item, how), fault)
+    }
     const error = `${count} faults, the last at ${step}: ${detail}`
     return left(
       item,

@@ -174,7 +174,7 @@ export const moves = {
       : recover(
           item,
           {
-            error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout', 'WorkerLost'], dice),
+            error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout', 'SetupFailed'], dice),
             cause: '\u{1f600}'.repeat(300),
             at: dice % 3 === 0 ? 0 : item.journal_head.sequence,
           },
