@@ -22,6 +22,8 @@ export const limits = {
   /** spec/coder-session.md 5.4: a check's own ceiling, its default and the operator's maximum. */
   checkTimeoutSecs: { default: 120, max: 600 },
   setupTimeoutMs: 600_000,
+  /** A check that is red on the untouched tree is run there once more where its first run took less than this. */
+  baselineRepeatMs: 30_000,
 
   /** Head and tail of a check's output kept in its result; the full text is an artifact. */
   outputHead: 2048,

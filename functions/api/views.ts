@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type CheckResult, checkResultSchema } from '../../lib/contract/schema.ts'
+import { contractWarnings } from '../../lib/contract/validate.ts'
 import { GatehouseError } from '../../lib/errors.ts'
 import { needsYou } from '../../lib/session/gates.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
@@ -47,6 +48,7 @@ export const sessionView = (item: SessionItem, queue: SessionView['queue'] = nul
     repaired_locally: false,
     authored_by: [],
     event_cursor: item.journal_head.sequence + 1,
+    contract_warnings: document.contract ? contractWarnings(document.contract) : [],
     needs_you: needsYou(document),
     queue,
     cost_usd: document.usage.cost_usd,

@@ -1,7 +1,7 @@
 import { contractHash } from '../contract/hash.ts'
 import { contractSchema } from '../contract/schema.ts'
 import { gatesNothing, isReliable, toldApart } from '../contract/summary.ts'
-import { validateContract } from '../contract/validate.ts'
+import { contractWarnings, validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
@@ -124,15 +124,15 @@ const baselineMeasured = (c: Completion, result: Of<'Baseline'>): Change => {
   const automatic = c.item.document.mode === 'auto' && !gates_nothing && isReliable(results)
   const told = gates_nothing ? 'every check already passes' : `on the untouched tree ${toldApart(results)}`
   const note = setup_problem ?? told
+  const { contract } = c.item.document
+  const context = [note, ...(contract ? contractWarnings(contract) : [])].join('. ')
   const data = {
     results: results.map(withoutOutput),
     gates_nothing,
     captures: capturesWithoutOutput(captures),
     artifact: c.artifact,
   }
-  const gate = automatic
-    ? []
-    : [openGate('contract', c.now, { context: note, problem: baselineProblem(result) })]
+  const gate = automatic ? [] : [openGate('contract', c.now, { context, problem: baselineProblem(result) })]
   return step(c, 'baseline_measured', note, [{ type: 'contract_baseline', data }], gate)
 }
 

@@ -1,6 +1,6 @@
 import { contractHash } from '../contract/hash.ts'
 import type { Contract } from '../contract/schema.ts'
-import { validateContract } from '../contract/validate.ts'
+import { contractWarnings, validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
@@ -26,7 +26,7 @@ const proposed = (contract: Contract): Fact => ({
     contract_hash: contractHash(contract),
     provenance: 'operator_supplied',
     sources: [],
-    warnings: [],
+    warnings: contractWarnings(contract),
   },
 })
 

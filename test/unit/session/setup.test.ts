@@ -65,6 +65,17 @@ describe('a baseline that shows less than it should', () => {
   })
 })
 
+it('says at the gate what of a revised contract is rarely meant', () => {
+  const road = setOutTo('Confirm')
+  road.enter()
+  const contract = aContract()
+  const checks = contract.checks.map((check) => ({ ...check, command: 'make | /usr/bin/grep -q ok' }))
+  road.write(revise(road.item, { ...contract, checks }, ada))
+  expect(road.told('contract_proposed').at(-1)?.warnings).toHaveLength(1)
+  road.work(aBaseline(failed))
+  expect(road.document.gate?.context).toContain('pipes into a quiet grep')
+})
+
 describe('a check that could not run on the untouched tree', () => {
   it('costs one run of the engine, where it can not run after it either', () => {
     const road = setOutTo('Baseline')
