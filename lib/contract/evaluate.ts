@@ -121,7 +121,7 @@ const evaluateCheck = async (
     const run = await runOnce(evaluation, check, left, artifact.file)
     artifacts.push(artifact)
     runs.push(run)
-    if (couldNotRun(run)) break
+    if (couldNotRun(check, run)) break
     if (isDoubtful(evaluation, check, runs) && judged().verdict === 'failed') wanted = 2
   }
   return { result: judged(), runs, artifacts }

@@ -65,6 +65,7 @@ export const verdictReasonSchema = z.enum([
   'embedded_repository',
   'command_not_found',
   'not_executable',
+  'runner_missing',
   'spawn_failed',
   'signal',
   'timed_out',

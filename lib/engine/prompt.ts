@@ -160,6 +160,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   embedded_repository: 'a directory is a git repository of its own and cannot be delivered; remove its .git',
   command_not_found: 'a command was not found',
   not_executable: 'a file is not executable',
+  runner_missing: 'what its command runs is not there',
   spawn_failed: 'it could not be started',
   signal: 'it was killed by a signal',
   timed_out: 'it took too long',
