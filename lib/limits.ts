@@ -24,6 +24,8 @@ export const limits = {
   setupTimeoutMs: 600_000,
   /** How many paths of what stood around a tree are named. */
   surroundingsNamed: 20,
+  /** A check that is red on the untouched tree is run there once more where its first run took less than this. */
+  baselineRepeatMs: 30_000,
 
   /** Head and tail of a check's output kept in its result; the full text is an artifact. */
   outputHead: 2048,
@@ -45,6 +47,8 @@ export const limits = {
   infraFailures: 5,
   preflightRetries: 3,
   checkpointResumes: 3,
+  /** Steps in a row that had nothing to do, before the next one is a fault; the straight steps of an iteration are three. */
+  sentAway: 12,
   /** Validate failures of a whole session, which nothing resets; at this many a person is asked. */
   totalFailures: 10,
   /** A rate limit that lifts later than this is not waited for; of one without a reset time, the first wait. */

@@ -40,6 +40,8 @@ export const sessionSchema = documentSchema
     repaired_locally: z.boolean(),
     authored_by: z.array(z.string()),
     event_cursor: z.number().int(),
+    /** What is allowed in the contract and rarely meant. */
+    contract_warnings: z.array(z.string()),
     needs_you: z
       .union([
         z.object({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type CheckResult, checkResultSchema } from '../../lib/contract/schema.ts'
+import { contractWarnings } from '../../lib/contract/validate.ts'
 import { GatehouseError } from '../../lib/errors.ts'
 import { needsYou } from '../../lib/session/gates.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
@@ -48,6 +49,7 @@ export const sessionView = (item: ListedSession, queue: SessionView['queue'] = n
     repaired_locally: false,
     authored_by: [],
     event_cursor: item.journal_head.sequence + 1,
+    contract_warnings: document.contract ? contractWarnings(document.contract) : [],
     needs_you: needsYou(document),
     queue,
     cost_usd: document.usage.cost_usd,

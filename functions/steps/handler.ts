@@ -6,7 +6,7 @@ import { passedBy, stepOutput } from '../../lib/session/advance.ts'
 import { decide } from '../../lib/session/decide.ts'
 import { dispatch, enterGate, plan, rest, settle } from '../../lib/session/handlers.ts'
 import { arrived, type Change, type SessionItem, type StepOutput } from '../../lib/session/item.ts'
-import { recover } from '../../lib/session/recover.ts'
+import { recover, wasDealtWith } from '../../lib/session/recover.ts'
 import { isGateStep, isTerminal, type Step, stepSchema, steps } from '../../lib/session/states.ts'
 import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
@@ -23,16 +23,36 @@ const stepEventSchema = z.object({
   task_token: z.string().optional(),
   error: z.string().optional(),
   cause: z.string().optional(),
-  /** When the machine entered this state; the same for each repeat of one call. */
-  entered: z.string().optional(),
+  /** What the step before said; executions that began before this was handed on don't tell. */
+  at: z.number().int().optional(),
+  away: z.number().int().default(0),
 })
 type StepEvent = z.infer<typeof stepEventSchema>
 /** What Recover says besides: the seconds to wait before the next try. */
 type Recovery = StepOutput & { back_off: number }
 
 /** Where the session is, for the machine to go on from. */
-const outputAt = (platform: Platform, { document }: SessionItem, note: string): StepOutput =>
-  stepOutput(document.step, note, { reset_at: document.rate_limit?.reset_at ?? null, now: platform.clock() })
+const outputAt = (
+  platform: Platform,
+  { document, journal_head: { sequence: at } }: SessionItem,
+  note: string,
+  away = 0,
+): StepOutput => {
+  const rate = { reset_at: document.rate_limit?.reset_at ?? null, now: platform.clock() }
+  return stepOutput(document.step, note, rate, { at, away })
+}
+
+/**
+ * The answer to a step that the session is not at. A machine that is sent about without end would use up its history, so
+ * after too many in a row this is a fault, which Recover counts and backs off from.
+ */
+const passBy = (platform: Platform, { away, step }: StepEvent, item: SessionItem): StepOutput => {
+  if (away >= limits.sentAway)
+    throw new Error(
+      `${away} steps in a row had nothing to do; ${step} found the session at ${item.document.step}`,
+    )
+  return outputAt(platform, item, passedBy, away + 1)
+}
 
 /** The worker to start for a command, and the one before it that has to be gone first. */
 type Launch = { starts: string; replaces: string | null }
@@ -84,12 +104,12 @@ const enter = (
 }
 
 /** Whether a call is one that the machine gave up on, and that comes behind a step which was entered since. */
-const isStale = ({ entered }: StepEvent, { runtime }: SessionItem): boolean =>
-  entered !== undefined && runtime.entered_at !== null && entered < runtime.entered_at
+const isStale = ({ at }: StepEvent, { runtime }: SessionItem): boolean =>
+  at !== undefined && runtime.entered_at !== null && at < runtime.entered_at
 
 /** The write of a step that has arrived; what it proves of the answers before it holds for no call from before. */
-const heeded = ({ entered }: StepEvent, item: SessionItem, change: Change): Change =>
-  arrived(item, { ...change, runtime: { ...change.runtime, entered_at: entered ?? null } })
+const heeded = ({ at }: StepEvent, item: SessionItem, change: Change): Change =>
+  arrived(item, { ...change, runtime: { ...change.runtime, entered_at: at ?? null } })
 
 /** Whether a session waits for this very step, in this execution. */
 const isAwaited = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): boolean =>
@@ -101,7 +121,7 @@ const isAwaited = (platform: Platform, event: StepEvent, item: SessionItem, step
 /** The answer to a step that has nothing to do here; null when the session waits for this very step. */
 const sentAway = (platform: Platform, event: StepEvent, item: SessionItem, step: Step): StepOutput | null => {
   if (isReplaced(platform, event, item)) return replaced
-  return isAwaited(platform, event, item, step) ? null : outputAt(platform, item, passedBy)
+  return isAwaited(platform, event, item, step) ? null : passBy(platform, event, item)
 }
 
 /** Whether nothing of a session runs while it is where it is, so that its slot can go to another. */
@@ -206,51 +226,42 @@ const runRest = async (platform: Platform, event: StepEvent): Promise<StepOutput
     isHere(current) && !current.runtime.resting ? heeded(event, current, rest()) : null,
   )
   if (isReplaced(platform, event, item)) return replaced
-  return isHere(item)
-    ? stepOutput('stopped', item.document.stop_reason ?? '')
-    : outputAt(platform, item, passedBy)
+  return isHere(item) ? stepOutput('stopped', item.document.stop_reason ?? '') : passBy(platform, event, item)
 }
 
 const runHandler = async (platform: Platform, event: StepEvent, step: Step): Promise<StepOutput> => {
   const id = { team: event.team, id: event.session_id }
   if (step === 'Settle') return runSettle(platform, event)
   if (step === 'Rest') return runRest(platform, event)
-  let note = ''
+  const told: { note: string | null } = { note: null }
   const item = await transition(platform, id, (current): Change | null => {
+    told.note = null
     if (!isAwaited(platform, event, current, step)) return null
+    told.note = ''
     if (step === 'Plan') return heeded(event, current, plan(current, platform.clock()))
     const decision = decide(current, platform.clock())
-    note = decision.note
+    told.note = decision.note
     return heeded(event, current, decision.change)
   })
-  return isReplaced(platform, event, item) ? replaced : outputAt(platform, item, note)
+  if (isReplaced(platform, event, item)) return replaced
+  return told.note === null ? passBy(platform, event, item) : outputAt(platform, item, told.note)
 }
 
 /** The first fault is usually one lost worker, and is tried again at once. */
 const backoffSecs = (faults: number): number => (faults <= 1 ? 0 : 2 ** (faults - 1))
 
-/** Whether a fault is one that was dealt with, or is told of so late that a later one was; by when Recover was entered. */
-const wasDealtWith = ({ runtime }: SessionItem, entered: string): boolean =>
-  runtime.last_recovery !== null && entered <= runtime.last_recovery
-
 const runRecover = async (platform: Platform, event: StepEvent): Promise<Recovery> => {
   const id = { team: event.team, id: event.session_id }
-  const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '', at: event.entered ?? '' }
+  const fault = { error: event.error ?? 'Unknown', cause: event.cause ?? '', at: event.at ?? null }
   const before = await platform.sessions.require(id)
   if (isReplaced(platform, event, before)) return { ...replaced, back_off: 0 }
-  if (
-    !wasDealtWith(before, fault.at) &&
-    before.runtime.compute &&
-    before.runtime.compute.status !== 'stopped'
-  ) {
+  if (!wasDealtWith(before, fault) && before.runtime.compute && before.runtime.compute.status !== 'stopped') {
     // The old worker goes first: two must never work on one session.
     await platform.compute.stop(before.runtime.compute.id)
     await computeStopped(platform, { ...id, worker_id: before.runtime.compute.id, reason: fault.error })
   }
   const item = await transition(platform, id, (current) =>
-    isTerminal(current.document.state) || wasDealtWith(current, fault.at)
-      ? null
-      : recover(current, fault, platform.clock()),
+    isTerminal(current.document.state) ? null : recover(current, fault, platform.clock()),
   )
   return {
     ...outputAt(platform, item, `${fault.error}: ${fault.cause}`),

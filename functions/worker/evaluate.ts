@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto'
 import type { Captures } from '../../lib/contract/capture.ts'
 import { evaluateContract, runSetup } from '../../lib/contract/evaluate.ts'
 import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
+import { notRun } from '../../lib/contract/verdict.ts'
+import { limits } from '../../lib/limits.ts'
+import type { ProcessResult } from '../../lib/process/run.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import type { Place } from '../../lib/workspace/surroundings/place.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
@@ -32,13 +35,33 @@ export const contractOf = (command: Command): Contract => {
   return command.session.contract
 }
 
-/** Runs the contract's setup in a fresh tree; a command that fails there is nobody's verdict (API.md, `contract.setup`). */
+/** How the setup failed, in words, with its process's end and the artifact that holds its output. */
+export type SetupFailure = { detail: string; result: ProcessResult; artifact: string | null }
+
+/** A setup that failed after the baseline: around the work, not in it, and tried again. */
+export const setupFault = ({ detail }: SetupFailure): Result => ({
+  outcome: 'setup_failed',
+  detail: detail.slice(0, limits.reason),
+})
+
+/** What each check comes to where the setup failed before it: it could not run, and shows what the setup printed. */
+export const withoutSetup = (contract: Contract, { result, artifact }: SetupFailure): CheckResult[] =>
+  contract.checks.map((check) => ({
+    ...notRun(check, 'setup_failed', 'baseline'),
+    ...{ exit_code: result.exitCode, signal: result.signal, artifact },
+    ...{ output_head: result.head, output_tail: result.tail, output_bytes: result.bytes },
+  }))
+
+/**
+ * Runs the contract's setup in a fresh tree; a command that fails there is nobody's verdict (API.md, `contract.setup`).
+ * Null when it went well; a result where the run's time is over.
+ */
 export const setUp = async (
   session: WorkerSession,
   command: Command,
   place: Place,
   what: string,
-): Promise<Result | null> => {
+): Promise<{ ended: Result } | { failure: SetupFailure } | null> => {
   const contract = contractOf(command)
   if (contract.setup.length === 0) return null
   const done = await runSetup(placeOf(session, command, contract, place, what), {
@@ -56,14 +79,12 @@ export const setUp = async (
   const deadline = deadlineOf(command)
   if (result.ended === 'timed_out' && deadline !== null && Date.now() >= deadline) {
     const error = `the run’s time ended during setup: ${done.command.slice(0, 200)}`
-    return { outcome: 'failed', failure_kind: 'budget_exhausted', error }
+    return { ended: { outcome: 'failed', failure_kind: 'budget_exhausted', error } }
   }
   const how = result.ended === 'exited' ? `exited with ${result.exitCode}` : result.ended.replaceAll('_', ' ')
-  return {
-    outcome: 'failed',
-    failure_kind: 'configuration',
-    error: `setup command “${done.command.slice(0, 200)}” ${how}`,
-  }
+  const printed = (result.tail || result.head).trimEnd().split('\n').at(-1) ?? ''
+  const detail = `setup command “${done.command.slice(0, 200)}” ${how}${printed === '' ? '' : `: ${printed.slice(0, 200)}`}`
+  return { failure: { detail, result, artifact: done.artifacts.at(-1)?.name ?? null } }
 }
 
 /** Evaluates the contract in a tree, watched by its events; full outputs become artifacts. */

@@ -65,6 +65,7 @@ export const verdictReasonSchema = z.enum([
   'embedded_repository',
   'command_not_found',
   'not_executable',
+  'runner_missing',
   'spawn_failed',
   /** Above the tree stood what tools look for, so that the check would not have judged the tree alone. */
   'foreign_surroundings',
@@ -74,6 +75,7 @@ export const verdictReasonSchema = z.enum([
   'runs_disagree',
   'capture',
   'capture_missing',
+  'setup_failed',
   'cancelled',
 ])
 

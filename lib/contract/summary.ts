@@ -14,6 +14,25 @@ export type Summary = {
   notRun: string[]
 }
 
+const listed = (names: readonly string[]): string => names.join(', ')
+
+/** What an evaluation came to in a line, each kind of verdict by itself. */
+export const toldApart = (results: readonly CheckResult[]): string => {
+  const of = (verdict: CheckResult['verdict']) =>
+    results.filter((result) => result.verdict === verdict).map(({ name }) => name)
+  const kinds = [
+    ['could not run', of('could_not_run')],
+    ['flaky', of('flaky')],
+    ['red', of('failed')],
+    ['passed', of('passed')],
+  ] as const
+  return kinds.flatMap(([kind, names]) => (names.length > 0 ? [`${kind}: ${listed(names)}`] : [])).join('; ')
+}
+
+/** Whether every verdict is one on the tree, so that what follows can be held against it. */
+export const isReliable = (results: readonly CheckResult[]): boolean =>
+  results.every(({ verdict }) => verdict !== 'could_not_run' && verdict !== 'flaky')
+
 /** Folds the results of one evaluation; captures are no part of it. */
 export const summarise = (results: readonly CheckResult[]): Summary => {
   const gating = results.filter((result) => result.verdict !== 'captured')

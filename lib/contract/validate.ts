@@ -32,16 +32,31 @@ export const validateContract = (contract: Contract, facts: { provenance: Proven
 
 /** Things that are allowed and rarely meant, as sentences for whoever confirms the contract. */
 export const contractWarnings = (contract: Contract): string[] =>
-  contract.checks.flatMap((check) =>
-    quietGrep.test(check.command)
-      ? [
-          `Check "${check.name}" pipes into a quiet grep: grep leaves at its first match and the command before ` +
+  contract.checks.flatMap(({ name, command }) => {
+    const reader = hastyReader(command)
+    return reader === null
+      ? []
+      : [
+          `Check "${name}" pipes into ${reader}, which leaves as soon as it has seen enough: the command before ` +
             'it can die of SIGPIPE (141 under pipefail). Run that command by itself and use output_contains.',
         ]
-      : [],
-  )
+  })
 
-const quietGrep = /\|&?\s*[efz]?grep\s+(?:[^|;&\n]*\s)?(?:-[a-zA-Z]*q[a-zA-Z]*|--quiet|--silent)(?:\s|$)/
+/** Words that can stand before the name of a program: variables, and programs that run another. */
+const before = String.raw`(?:(?:[A-Za-z_]\w*=\S*|command|exec|env|nice|time)\s+)*`
+const piped = (program: string, end: string): RegExp =>
+  new RegExp(String.raw`\|&?\s*${before}(?:\S*/)?(?:${program})${end}`)
+const quietSearch = piped(
+  '[efz]?grep|rg|ag|ugrep',
+  String.raw`\s+(?:[^|;&\n]*\s)?(?:-[a-zA-Z]*q[a-zA-Z]*|--quiet|--silent)(?:\s|$)`,
+)
+const headOf = piped('head', String.raw`(?:\s|$)`)
+
+/** What of a command reads less of its input than there may be; null for none. `head` does harm only under pipefail. */
+const hastyReader = (command: string): string | null => {
+  if (quietSearch.test(command)) return 'a quiet grep'
+  return /\bpipefail\b/.test(command) && headOf.test(command) ? 'head' : null
+}
 
 const wholeErrors = (contract: Contract): FieldError[] => {
   const errors: FieldError[] = []

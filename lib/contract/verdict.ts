@@ -1,12 +1,13 @@
 import type { ProcessResult } from '../process/run.ts'
 import type { Captures } from './capture.ts'
+import { runnerIsMissing } from './environment/missing-runner.ts'
 import type { CheckRun, OutputFacts } from './facts.ts'
 import type { CheckResult, ContractCheck, Verdict, VerdictReason } from './schema.ts'
 
 export type Phase = 'baseline' | 'gate'
 
 /** Why a check was not run at all. */
-export type NotRun = 'deadline' | 'cancelled' | 'capture_missing' | 'foreign_surroundings'
+export type NotRun = 'deadline' | 'cancelled' | 'capture_missing' | 'setup_failed' | 'foreign_surroundings'
 
 type Judgement = { verdict: Verdict; reason: VerdictReason }
 
@@ -57,7 +58,7 @@ export const notRun = (check: ContractCheck, reason: NotRun, phase: Phase, why =
 })
 
 /** What a run would say by itself: repeating it is pointless once it could not run. */
-export const couldNotRun = (run: CheckRun): boolean => hindrance(run) !== null
+export const couldNotRun = (check: ContractCheck, run: CheckRun): boolean => hindrance(check, run) !== null
 
 const isGating = (check: ContractCheck, phase: Phase): boolean =>
   !check.baseline && (phase === 'gate' || check.differential === null)
@@ -78,7 +79,7 @@ const judgeRun = (
   run: CheckRun,
   { phase, captures }: { phase: Phase; captures: Captures },
 ): Judgement => {
-  const hindered = hindrance(run)
+  const hindered = hindrance(check, run)
   if (!isGating(check, phase)) return { verdict: 'captured', reason: hindered ?? 'capture' }
   if (hindered !== null) return { verdict: 'could_not_run', reason: hindered }
   if (check.expect_exit_zero && run.process.exitCode !== 0) return { verdict: 'failed', reason: 'exit_code' }
@@ -89,7 +90,7 @@ const judgeRun = (
     : compare(check.differential, run.facts, captures)
 }
 
-const hindrance = ({ process, clamped }: CheckRun): VerdictReason | null => {
+const hindrance = ({ command }: ContractCheck, { process, clamped }: CheckRun): VerdictReason | null => {
   switch (process.ended) {
     case 'could_not_start':
       return 'spawn_failed'
@@ -100,7 +101,7 @@ const hindrance = ({ process, clamped }: CheckRun): VerdictReason | null => {
     case 'signalled':
       return 'signal'
     case 'exited':
-      return exitHindrance(process)
+      return exitHindrance(process) ?? (runnerIsMissing(command, process) ? 'runner_missing' : null)
   }
 }
 

@@ -160,6 +160,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   embedded_repository: 'a directory is a git repository of its own and cannot be delivered; remove its .git',
   command_not_found: 'a command was not found',
   not_executable: 'a file is not executable',
+  runner_missing: 'what its command runs is not there',
   spawn_failed: 'it could not be started',
   foreign_surroundings: 'above the tree stood files that are not part of it',
   signal: 'it was killed by a signal',
@@ -167,6 +168,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   deadline: 'the session had no time left for it',
   runs_disagree: 'it passes only some of the time',
   capture: 'only recorded',
+  setup_failed: 'the contract’s setup failed before it',
   capture_missing: 'the value of the untouched tree is missing',
   cancelled: 'it was cancelled',
 }

@@ -50,7 +50,9 @@ const payload = (step: string) => ({
   'team.$': '$.team',
   'session_id.$': '$.session_id',
   'execution.$': '$$.Execution.Id',
-  'entered.$': '$$.State.EnteredTime',
+  // Clocks go back: what comes before what is told by the session's journal, and handed on from step to step.
+  'at.$': '$.last.at',
+  'away.$': '$.last.away',
 })
 
 /** How long a step may take: a gate until its deadline, work as long as a run can be, a handler a minute. */
@@ -74,6 +76,8 @@ const selected = {
   'next.$': '$.Payload.next',
   'note.$': '$.Payload.note',
   'wait.$': '$.Payload.wait',
+  'at.$': '$.Payload.at',
+  'away.$': '$.Payload.away',
 }
 
 /**

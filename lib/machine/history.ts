@@ -60,7 +60,8 @@ export const stepHistory = (events: readonly MachineEvent[]): StepRun[] => {
     Object.assign(open, {
       outcome,
       left: left.toISOString(),
-      duration_ms: left.getTime() - Date.parse(open.entered),
+      // The clock may have gone back meanwhile.
+      duration_ms: Math.max(0, left.getTime() - Date.parse(open.entered)),
       ...patch,
     })
     open = null

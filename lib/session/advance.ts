@@ -16,15 +16,20 @@ export const passedBy = 'the session is not at this step'
 const line = (text: string) => text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
 const note = (text: string) => clip(line(text), limits.stateOutput / 4)
 
-/** What the machine is told when a step ends. `wait` counts from `now` to the end of a wait, at least a second. */
+/**
+ * What the machine is told when a step ends. `wait` counts from `now` to the end of a wait, at least a second; the `at` of
+ * an answer that an item holds is put in by the write that decides it.
+ */
 export const stepOutput = (
   next: string,
   text: string,
   rate: { reset_at: string | null; now: number } = { reset_at: null, now: 0 },
+  order: Pick<StepOutput, 'at' | 'away'> = { at: 0, away: 0 },
 ): StepOutput => ({
   next,
   note: note(text),
   wait: rate.reset_at === null ? 1 : Math.max(1, Math.ceil((Date.parse(rate.reset_at) - rate.now) / 1000)),
+  ...order,
 })
 
 /** The answer that lets a parked step go on; none when nothing is parked. */

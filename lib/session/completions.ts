@@ -1,7 +1,7 @@
 import { contractHash } from '../contract/hash.ts'
 import { contractSchema } from '../contract/schema.ts'
-import { gatesNothing, summarise } from '../contract/summary.ts'
-import { validateContract } from '../contract/validate.ts'
+import { gatesNothing, isReliable, toldApart } from '../contract/summary.ts'
+import { contractWarnings, validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
@@ -17,6 +17,7 @@ import type { Trigger } from './lifecycle.ts'
 import { isNominated, mayConclude, verificationOf } from './no-change.ts'
 import { redResults } from './policy.ts'
 import type { Result } from './protocol.ts'
+import { setupFailed } from './recover.ts'
 import { type FailureKind, isTerminal } from './states.ts'
 import { sentAway } from './worker.ts'
 
@@ -50,14 +51,20 @@ const failed = (c: Completion, failure: Parameters<typeof fail>[3]): Change => {
   return fail(c.item, 'worker', c.actor, failure, [...c.events, ...budget])
 }
 
-const faulted = ({ item, actor, events }: Completion, { detail }: Of<'fault'>): Change => ({
+const faulted = (
+  { item, actor, events }: Completion,
+  { outcome, detail }: Of<'fault' | 'setup_failed'>,
+): Change => ({
   actor,
   facts: events,
   runtime: {
     task: null,
     command: null,
     last_command_id: item.runtime.command?.id ?? null,
-    answers: [...item.runtime.answers, ...failTask(item, 'WorkerFault', detail)],
+    answers: [
+      ...item.runtime.answers,
+      ...failTask(item, outcome === 'fault' ? 'WorkerFault' : setupFailed, detail),
+    ],
   },
 })
 
@@ -104,20 +111,29 @@ const drafted = (c: Completion, { sources, warnings, ...result }: Of<'Draft'>): 
   ])
 }
 
+/** What is odd about a baseline, for the label of its gate; null where every check has a verdict on the tree. */
+const baselineProblem = ({ results, setup_problem }: Of<'Baseline'>): string | null => {
+  if (setup_problem !== undefined) return 'the setup failed on the untouched tree'
+  const odd = results.filter(({ verdict }) => verdict === 'could_not_run' || verdict === 'flaky')
+  return odd.length === 0 ? null : `on the untouched tree ${toldApart(odd)}`
+}
+
 /** The gate that follows is left out only where mode auto may confirm by itself. */
-const baselineMeasured = (c: Completion, { results, captures }: Of<'Baseline'>): Change => {
+const baselineMeasured = (c: Completion, result: Of<'Baseline'>): Change => {
+  const { results, captures, setup_problem } = result
   const gates_nothing = gatesNothing(results)
-  const automatic = c.item.document.mode === 'auto' && !gates_nothing
-  const note = gates_nothing
-    ? 'every check already passes'
-    : `red on the untouched tree: ${listed(summarise(results).failed)}`
+  const automatic = c.item.document.mode === 'auto' && !gates_nothing && isReliable(results)
+  const told = gates_nothing ? 'every check already passes' : `on the untouched tree ${toldApart(results)}`
+  const note = setup_problem ?? told
+  const { contract } = c.item.document
+  const context = [note, ...(contract ? contractWarnings(contract) : [])].join('. ')
   const data = {
     results: results.map(withoutOutput),
     gates_nothing,
     captures: capturesWithoutOutput(captures),
     artifact: c.artifact,
   }
-  const gate = automatic ? [] : [openGate('contract', c.now, { context: note, unexpected: false })]
+  const gate = automatic ? [] : [openGate('contract', c.now, { context, problem: baselineProblem(result) })]
   return step(c, 'baseline_measured', note, [{ type: 'contract_baseline', data }], gate)
 }
 
@@ -231,6 +247,7 @@ const delivered = (c: Completion, { delivered: delivery }: Of<'Deliver'>): Chang
 const completion = (c: Completion, result: Result): Change => {
   switch (result.outcome) {
     case 'fault':
+    case 'setup_failed':
       return faulted(c, result)
     case 'failed':
       return failed(c, { failure_kind: result.failure_kind, error: result.error })

@@ -1,6 +1,6 @@
 import { contractHash } from '../contract/hash.ts'
 import type { Contract } from '../contract/schema.ts'
-import { validateContract } from '../contract/validate.ts'
+import { contractWarnings, validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
@@ -26,7 +26,7 @@ const proposed = (contract: Contract): Fact => ({
     contract_hash: contractHash(contract),
     provenance: 'operator_supplied',
     sources: [],
-    warnings: [],
+    warnings: contractWarnings(contract),
   },
 })
 
@@ -77,14 +77,16 @@ export const confirmAutomatically = (item: SessionItem): Change => {
 
 /**
  * Replaces the proposed contract, whose baseline is then measured anew. Null when the checks did not change: a new
- * description alone is no revision (spec/coder-session.md 5.5).
+ * description alone is no revision (spec/coder-session.md 5.5). Where a check could not run on the untouched tree, the
+ * same contract has it measured again.
  */
 export const revise = (item: SessionItem, contract: Contract, actor: Actor): Change | null => {
   const gate = requireGate(item, 'contract')
   requireValid(contract)
   const before = item.document.contract
   const rules = (of: Contract) => contractHash({ ...of, description: '' })
-  if (before && rules(before) === rules(contract)) return null
+  const measured = item.document.baseline.every(({ verdict }) => verdict !== 'could_not_run')
+  if (measured && before && rules(before) === rules(contract)) return null
   return advance(item, {
     trigger: 'contract_revised',
     by: 'operator',

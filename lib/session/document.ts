@@ -130,8 +130,8 @@ export const gateSchema = z.strictObject({
   label: z.string(),
   /** Why it is asked, for the person who answers. */
   context: z.string().default(''),
-  /** What led here: the ordinary road, red checks, or a run that can't go on. */
-  cause: z.enum(['road', 'red', 'interrupted']).default('road'),
+  /** What led here: the ordinary road, red checks, a run that can't go on, or a setup that fails. */
+  cause: z.enum(['road', 'red', 'interrupted', 'setup']).default('road'),
   /** The session's mode would have asked nobody here. */
   unexpected: z.boolean().default(false),
   opened_at: time,

@@ -15,7 +15,7 @@ type Answer = { gate_id: string; action: GateAction; note: string | null }
 /**
  * What each answer does (spec/workflow-state.md C.5, C.7, C.8). At preflight, advance goes on without looking again and
  * loop_back looks again. At validate, advance lets what is red now be red at review; after a run that could not go on
- * there is nothing to let through, so both launch it again.
+ * there is nothing to let through, so both launch it again; after a setup that failed the work is evaluated again.
  */
 const triggerOf = (gate: Gate, action: GateAction): Trigger => {
   if (gate.kind === 'preflight') {
@@ -27,6 +27,13 @@ const triggerOf = (gate: Gate, action: GateAction): Trigger => {
     return triggers[action]
   }
   if (action === 'abort') return 'validate_aborted'
+  if (gate.cause === 'setup') {
+    if (action === 'loop_back') return 'evaluation_repeated'
+    throw new GatehouseError(
+      'illegal_transition',
+      'advance is not possible: the setup failed, so no check judged the work; loop_back tries the setup again, abort ends the session',
+    )
+  }
   return action === 'advance' && gate.cause === 'red' ? 'red_accepted' : 'work_repeated'
 }
 
@@ -52,6 +59,8 @@ const factsOf = (
       if (used) throw new GatehouseError('illegal_transition', `the work can’t be tried again: ${used}`)
       return [startClock(document, now)]
     }
+    case 'evaluation_repeated':
+      return [startClock(document, now)]
     default:
       return []
   }

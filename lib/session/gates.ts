@@ -39,13 +39,13 @@ export const shown = (text: string): string => {
 export const openGate = (
   kind: Gate['kind'],
   now: number,
-  why: { context?: string; cause?: Gate['cause']; unexpected?: boolean } = {},
+  why: { context?: string; cause?: Gate['cause']; unexpected?: boolean; problem?: string | null } = {},
 ): Fact => ({
   type: 'gate_opened',
   data: {
     id: newId('gate'),
     kind,
-    label: labels[kind],
+    label: why.problem ? shown(`${labels[kind]}: ${why.problem}`) : labels[kind],
     context: shown(why.context ?? ''),
     cause: why.cause ?? 'road',
     unexpected: why.unexpected ?? false,

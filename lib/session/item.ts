@@ -18,12 +18,16 @@ const time = z.iso.datetime({ precision: 3 })
 
 /**
  * What the machine is told when a step ends; its JSON is the step's output in the console. `wait` is how many seconds
- * the next step may wait, where that is a wait.
+ * the next step may wait, where that is a wait. `at` is the sequence of the session's journal at which the machine was
+ * sent on: it names what it enters next with that, which puts its calls into an order that no clock has a part in. `away`
+ * counts the steps in a row that had nothing to do.
  */
 export const stepOutputSchema = z.strictObject({
   next: z.string(),
   note: z.string(),
   wait: z.number().int().min(0).default(1),
+  at: z.number().int().min(0).default(0),
+  away: z.number().int().min(0).default(0),
 })
 export type StepOutput = z.infer<typeof stepOutputSchema>
 
@@ -81,6 +85,12 @@ export const sealSchema = z.strictObject({
 })
 export type Seal = z.infer<typeof sealSchema>
 
+/** A sequence of the journal; a time stood here before, which orders nothing and is forgotten. */
+const orderedAt = z
+  .union([z.number().int(), z.string().transform((): null => null)])
+  .nullable()
+  .default(null)
+
 /** The part of the item that a replay can't know: executions, tokens, leases. */
 export const runtimeSchema = z.strictObject({
   attempt: z.number().int(),
@@ -123,10 +133,10 @@ export const runtimeSchema = z.strictObject({
   settled: z.boolean(),
   /** A stopped session's worker, slot and execution are gone; only a person sets it going again. */
   resting: z.boolean().default(false),
-  /** When the machine entered the step that was heeded last; a call from before it has nothing to say any more. */
-  entered_at: z.string().nullable().default(null),
-  /** When the fault was met that Recover dealt with last; a repeat of the same is recognised by it. */
-  last_recovery: z.string().nullable().default(null),
+  /** The `at` with which the step was entered that was heeded last; a call with an earlier one has nothing to say any more. */
+  entered_at: orderedAt,
+  /** The `at` of the step whose fault Recover dealt with last; a repeat of the same is recognised by it. */
+  last_recovery: orderedAt,
   /** The import that made this session, and when; its repeat is recognised by it. */
   imported: z.strictObject({ by: z.string(), at: time }).nullable().default(null),
   /** When it was last seen that the machine carries the session on: by a step's arrival, or by the sweep. */
@@ -202,9 +212,12 @@ const fold = (document: Document | null, facts: readonly Fact[], time: string): 
 /** Gives the answers of this write their place behind what it puts into the outbox. */
 const placed = (runtime: Runtime, last: number): Runtime => ({
   ...runtime,
-  answers: runtime.answers.map((answer) =>
-    answer.sequence === null ? { ...answer, sequence: last } : answer,
-  ),
+  answers: runtime.answers.map((answer) => {
+    if (answer.sequence !== null) return answer
+    return answer.ok
+      ? { ...answer, sequence: last, output: { ...answer.output, at: last } }
+      : { ...answer, sequence: last }
+  }),
 })
 
 /**

@@ -164,6 +164,24 @@ export const lifecycle = [
     next: 'Decide',
   },
   {
+    trigger: 'validate_setup_failed',
+    at: 'Validate',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'ValidateGate',
+    guard: 'the contract’s setup failed too often in the worktree',
+  },
+  {
+    trigger: 'verify_setup_failed',
+    at: 'Verify',
+    from: ['running'],
+    to: 'same',
+    by: ['system'],
+    next: 'ValidateGate',
+    guard: 'the contract’s setup failed too often in the clean checkout',
+  },
+  {
     trigger: 'accepted',
     at: 'Decide',
     from: ['running'],
@@ -234,6 +252,16 @@ export const lifecycle = [
     by: ['approver'],
     next: 'Code',
     guard: 'the gate is the one named; iterations left',
+  },
+  {
+    trigger: 'evaluation_repeated',
+    at: 'ValidateGate',
+    from: ['running'],
+    to: 'same',
+    by: ['approver'],
+    next: 'Validate',
+    guard:
+      'the gate is the one named, and is about the contract’s setup; the work is evaluated again as it is',
   },
   {
     trigger: 'validate_aborted',

@@ -55,6 +55,11 @@ export const redResults = (
 const isGreen = ({ last_check_results: results, accepted_red }: Document): boolean =>
   results.some(({ verdict }) => verdict !== 'captured') && redResults(results, accepted_red).length === 0
 
+/** Whether a check could not run now, nor on the untouched tree. */
+const neverRan = ({ baseline }: Document, { name, verdict }: CheckResult): boolean =>
+  verdict === 'could_not_run' &&
+  baseline.some((before) => before.name === name && before.verdict === 'could_not_run')
+
 const isJudged = ({ verdict }: CheckResult) => verdict === 'failed' || verdict === 'flaky'
 
 const failed = (
@@ -153,6 +158,12 @@ const ofRed = (document: Document, red: readonly CheckResult[], now: number): Ru
   const more = counted ? 1 : 0
   const told = [`iteration ${document.iterations} red: ${names(red)}`, ...besides(document)].join('; ')
   const base = { layer: 0 as const, counted, reason: told }
+  // An engine can't make run what could not before it; that is for a person to put right.
+  const stuck = red.length > 0 && red.every((result) => neverRan(document, result))
+  if (stuck && usedUp(document, now) === null) {
+    const reason = `could not run, and could not on the untouched tree either: ${names(red)}`
+    return { kind: 'ask', ...base, reason }
+  }
   const exhausted = mayIterate(document, now)
   if (exhausted !== null) {
     if (usedUp(document, now) !== null)

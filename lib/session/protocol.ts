@@ -206,6 +206,12 @@ const failed = z.strictObject({
 /** Something around the work failed that may go well the next time; the step is run again, up to a ceiling. */
 const fault = z.strictObject({ outcome: z.literal('fault'), detail: z.string().max(limits.reason) })
 
+/** The contract's setup failed in a tree of the work; it is tried again, and then a person is asked. */
+const setupFailed = z.strictObject({
+  outcome: z.literal('setup_failed'),
+  detail: z.string().max(limits.reason),
+})
+
 const done = <Step extends StepOfKind<'worker'>, Shape extends z.ZodRawShape>(step: Step, shape: Shape) =>
   z.strictObject({ outcome: z.literal(step), ...shape })
 
@@ -213,6 +219,7 @@ const done = <Step extends StepOfKind<'worker'>, Shape extends z.ZodRawShape>(st
 export const resultSchema = z.discriminatedUnion('outcome', [
   failed,
   fault,
+  setupFailed,
   done('Preflight', {
     /** What is missing; none when the session can start. */
     problems: z
@@ -226,7 +233,12 @@ export const resultSchema = z.discriminatedUnion('outcome', [
     sources: z.array(z.string()).max(32),
     warnings: z.array(z.string()).max(64),
   }),
-  done('Baseline', { results, captures: capturesSchema }),
+  done('Baseline', {
+    results,
+    captures: capturesSchema,
+    /** How the setup failed, so that no check was run; a person sees it at the contract gate. */
+    setup_problem: z.string().max(limits.reason).exactOptional(),
+  }),
   done('Code', {
     ...engineRunSchema.shape,
     checkpoint: checkpointSchema,

@@ -7,10 +7,18 @@ import { fail } from './fail.ts'
 import { openGate } from './gates.ts'
 import { liftLimit } from './handlers.ts'
 import type { Change, SessionItem } from './item.ts'
+import type { Trigger } from './lifecycle.ts'
 import { isGateStep, type Step } from './states.ts'
 
-/** A fault as the machine reports it: `at` is when it entered Recover, the same for each repeat of that call. */
-export type Fault = { error: string; cause: string; at: string }
+/**
+ * A fault as the machine reports it: `at` is that of the step which failed, the same for each repeat of the call; null from
+ * an execution that began before steps had one.
+ */
+export type Fault = { error: string; cause: string; at: number | null }
+
+/** Whether a fault is one that was dealt with, or is told of so late that a later one was. */
+export const wasDealtWith = ({ runtime: { last_recovery: last } }: SessionItem, { at }: Fault): boolean =>
+  last !== null && at !== null && at <= last
 
 const actor = (step: Step): Actor => ({ kind: 'system', id: step })
 
@@ -34,6 +42,16 @@ const isOver = ({ gate, rate_limit: limit }: Document, { error }: Fault, now: nu
   return error === 'States.Timeout' && end !== undefined && now >= Date.parse(end)
 }
 
+/** What a fault of the contract's setup is called. */
+export const setupFailed = 'SetupFailed'
+
+/** The step's way to a person, where its contract's setup failed in every try; null for any other fault. */
+const blocked = ({ document: { step } }: SessionItem, { error }: Fault): Trigger | null => {
+  if (error !== setupFailed) return null
+  if (step === 'Validate') return 'validate_setup_failed'
+  return step === 'Verify' ? 'verify_setup_failed' : null
+}
+
 /** How a step is run again: an engine's run from its checkpoint, up to a ceiling at which a person is asked. */
 export const again = (item: SessionItem, facts: readonly Fact[], detail: string, now: number): Change => {
   const { step, checkpoint_resumes: resumes } = item.document
@@ -54,9 +72,9 @@ export const again = (item: SessionItem, facts: readonly Fact[], detail: string,
  * session by its own kind; a rate limit whose time is over has lifted. Null for a repeat of a fault that was dealt with.
  */
 export const recover = (item: SessionItem, fault: Fault, now: number): Change | null => {
-  const { document, runtime } = item
+  const { document } = item
   const { step } = document
-  if (runtime.last_recovery === fault.at) return null
+  if (wasDealtWith(item, fault)) return null
   const over = isOver(document, fault, now)
   if (step === 'RateLimit' && over) return left(item, liftLimit(item, now), fault)
   if (isGateStep(step) && over) {
@@ -67,6 +85,18 @@ export const recover = (item: SessionItem, fault: Fault, now: number): Change | 
   const detail = `${fault.error}: ${fault.cause}`.slice(0, 500)
   const facts: Fact[] = [{ type: 'infrastructure_fault', data: { step, cause: fault.error, detail, count } }]
   if (count >= limits.infraFailures) {
+    const trigger = blocked(item, fault)
+    if (trigger) {
+      const why = {
+        context: fault.cause,
+        problem: 'the setup fails',
+        cause: 'setup',
+        unexpected: true,
+      } as const
+      const gate = openGate('validate', now, why)
+      const how = { trigger, by: 'system' as const, actor: actor(step), note: detail, facts, after: [gate] }
+      return left(item, advance(item, how), fault)
+    }
     const error = `${count} faults, the last at ${step}: ${detail}`
     return left(
       item,

@@ -27,6 +27,8 @@ export const stepEnd = (
   ...(trigger === 'accepted' || trigger === 'red_accepted' ? { last_turn: null } : {}),
   // A nomination is heard once: the evaluation that it led to did not bear it out.
   ...(trigger === 'verify_red' ? { nomination: null } : {}),
+  // Who has the setup tried again gives it all its tries.
+  ...(trigger === 'evaluation_repeated' ? { infra_failures: 0 } : {}),
   // A launch that no lost run of the same step asked for is an ordinary one.
   ...(next === step ? {} : { checkpoint_resumes: 0 }),
 })

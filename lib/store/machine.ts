@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   DescribeExecutionCommand,
   ExecutionAlreadyExists,
@@ -16,7 +17,7 @@ import {
   TaskTimedOut,
 } from '@aws-sdk/client-sfn'
 import { z } from 'zod'
-import type { TaskAnswer } from '../session/item.ts'
+import type { StepOutput, TaskAnswer } from '../session/item.ts'
 
 const tokenIsGone = (error: unknown) =>
   error instanceof TaskDoesNotExist || error instanceof TaskTimedOut || error instanceof InvalidToken
@@ -39,6 +40,14 @@ const parseInput = (text: string): ExecutionInput | null => {
   } catch {
     return null
   }
+}
+
+type Attempt = { team: string; id: string; attempt: number }
+
+/** What an execution is started with; `last` is told to the first step in place of what a step before it said. */
+export const executionInput = ({ team, id, attempt }: Attempt): string => {
+  const last: Pick<StepOutput, 'at' | 'away'> = { at: 0, away: 0 }
+  return JSON.stringify({ team, session_id: id, attempt, last })
 }
 
 /** One execution that runs; `started_at` in UTC. */
@@ -68,16 +77,17 @@ export const createMachine = (sfn: SFNClient, stateMachineArn: string) => {
      * Starts an attempt's execution; its name is the session's id and the attempt, so a repeat is the same execution.
      * A name is never used for other input: "already exists" is success only for this very session and attempt.
      */
-    start: async (session: { team: string; id: string; attempt: number }): Promise<string> => {
+    start: async (session: Attempt): Promise<string> => {
       const name = `${session.id}-${session.attempt}`
-      const input = JSON.stringify({ team: session.team, session_id: session.id, attempt: session.attempt })
+      const input = executionInput(session)
       try {
         const answer = await sfn.send(new StartExecutionCommand({ stateMachineArn, name, input }))
         return answer.executionArn ?? executionArn(name)
       } catch (error) {
         if (!(error instanceof ExecutionAlreadyExists)) throw error
         const existing = await sfn.send(new DescribeExecutionCommand({ executionArn: executionArn(name) }))
-        if (existing.input !== input) throw error
+        // Started before, maybe by a version that told the first step less.
+        if (!isDeepStrictEqual(parseInput(existing.input ?? ''), parseInput(input))) throw error
         return executionArn(name)
       }
     },

@@ -116,8 +116,12 @@ test('setup runs once in each fresh tree, before its checks; a failing one is no
   const fine = await run(contract, 'echo b > b.txt')
   expect(fine.state).toBe('needs_approval')
   const broken = await run({ ...contract, setup: ['echo could not; exit 4'] }, 'echo b > b.txt')
-  expect(broken).toMatchObject({ state: 'failed', failure_kind: 'configuration', iterations: 0 })
-  expect(broken.error).toContain('exited with 4')
+  expect(broken).toMatchObject({ state: 'contract_proposed', iterations: 0 })
+  expect(broken.needs_you).toMatchObject({
+    label: 'Confirm or revise the contract: the setup failed on the untouched tree',
+    context: 'setup command “echo could not; exit 4” exited with 4: could not',
+  })
+  expect(broken.baseline).toMatchObject([{ verdict: 'could_not_run', reason: 'setup_failed', exit_code: 4 }])
   const setup = (await used.api.journal(broken.id)).find(({ type }) => type === 'setup_completed')?.data
   expect(setup).toMatchObject({ ok: false, output_head: 'could not\n' })
   const full = await used.api.call('GET', `/v1/sessions/${broken.id}/artifacts/${setup?.artifact}`)

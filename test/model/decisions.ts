@@ -123,6 +123,7 @@ export const isDue = (item: SessionItem, { path, body }: Decision): boolean => {
     case 'gate': {
       if (gate?.id !== body.gate_id) return false
       if (gate?.kind !== 'preflight' && gate?.kind !== 'validate') return false
+      if (gate.cause === 'setup') return body.action !== 'advance'
       const letsThrough = body.action === 'advance' && gate.cause === 'red'
       return gate.kind === 'preflight' || body.action === 'abort' || letsThrough || hasMore(item)
     }

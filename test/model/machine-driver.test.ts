@@ -35,7 +35,7 @@ const retried = {
 const ends = { Done: { Type: 'Succeed' }, Mend: { Type: 'Succeed' } }
 const good = (token: string): TaskAnswer => ({
   ...{ ok: true, sequence: null, token },
-  output: { next: 'Done', note: 'by token', wait: 1 },
+  output: { next: 'Done', note: 'by token', wait: 1, at: 0, away: 0 },
 })
 const bad = (token: string): TaskAnswer => ({
   ...{ ok: false, sequence: null, token, error: 'WorkerLost', cause: 'gone' },

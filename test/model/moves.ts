@@ -215,6 +215,10 @@ export const moves = {
   time: async ({ world, dice }: Here) => {
     world.time.now += 1000 * pick(jumps, dice)
   },
+  /** The clock is put right, and was ahead. */
+  back: async ({ world, dice }: Here) => {
+    world.time.now -= 1000 * pick([1, 30, 61], dice)
+  },
   sweep: async ({ world, around }: Here) => world.sweep(around),
   /** Somebody stops an execution behind our back. */
   stop: async ({ world, dice }: Here) => {

@@ -124,6 +124,8 @@ export const goodResult = (command: Command): Result => {
 export const someResult = (command: Command, dice: number, now: number): Result => {
   if (dice % 23 === 0) return { outcome: 'failed', failure_kind: 'configuration', error: 'not possible' }
   if (dice % 19 === 0) return { outcome: 'fault', detail: 'lost the network' }
+  const judges = command.step === 'Validate' || command.step === 'Verify'
+  if (judges && dice % 17 === 0) return { outcome: 'setup_failed', detail: 'the registry is away' }
   switch (command.step) {
     case 'Preflight':
       return dice % 3 === 0

@@ -14,7 +14,7 @@ const kind = fc.oneof(
   { weight: 30, arbitrary: oneOf('onward') },
   { weight: 9, arbitrary: oneOf('decide', 'stale', 'stray', 'race') },
   { weight: 9, arbitrary: oneOf('die', 'late', 'late', 'notice', 'worker') },
-  { weight: 7, arbitrary: oneOf('machine', 'sweep', 'time', 'stop', 'restart', 'wake', 'wake') },
+  { weight: 7, arbitrary: oneOf('machine', 'sweep', 'time', 'back', 'stop', 'restart', 'wake', 'wake') },
   { weight: 3, arbitrary: oneOf('cancel', 'create', 'twice', 'proceed', 'good') },
 )
 const someFault: fc.Arbitrary<Fault> = fc.record({

@@ -1,7 +1,7 @@
 import { ExecutionAlreadyExists, type HistoryEvent } from '@aws-sdk/client-sfn'
 import { z } from 'zod'
 import type { TaskAnswer } from '../../lib/session/item.ts'
-import type { ExecutionStatus } from '../../lib/store/machine.ts'
+import { type ExecutionStatus, executionInput } from '../../lib/store/machine.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 
 const errors = { ErrorEquals: z.array(z.string()) }
@@ -321,9 +321,9 @@ export const createMachineDriver = (options: {
 
   const machine: Platform['machine'] = {
     executionArn: arnOf,
-    start: async ({ team, id, attempt }) => {
-      const name = `${id}-${attempt}`
-      const input = JSON.stringify({ team, session_id: id, attempt })
+    start: async (session) => {
+      const name = `${session.id}-${session.attempt}`
+      const input = executionInput(session)
       const there = executions.get(name)
       if (there && there.input !== input) throw new ExecutionAlreadyExists({ message: name, $metadata: {} })
       if (there) return there.arn

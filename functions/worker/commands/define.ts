@@ -11,7 +11,7 @@ import { branchName, checkDeliverable } from '../../../lib/workspace/delivery-ch
 import { pinBase } from '../../../lib/workspace/mirror.ts'
 import { preflightTree } from '../../../lib/workspace/preflight.ts'
 import type { Place } from '../../../lib/workspace/surroundings/place.ts'
-import { evaluate, setUp } from '../evaluate.ts'
+import { contractOf, evaluate, setUp, withoutSetup } from '../evaluate.ts'
 import { mirrorOf, openAt, repositoryOf, WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
 
 const failed = (failure_kind: FailureKind, error: string): Result => ({
@@ -162,8 +162,17 @@ export const draft = async (session: WorkerSession, command: Command): Promise<R
 /** Every check once on a checkout of its own, so that what the checks leave behind is in nobody's work. */
 export const baseline = (session: WorkerSession, command: Command): Promise<Result> =>
   onBase(session, command, 'baseline', async (place) => {
-    const failure = await setUp(session, command, place, 'setup-baseline')
-    if (failure) return failure
+    const failed = await setUp(session, command, place, 'setup-baseline')
+    if (failed && 'ended' in failed) return failed.ended
+    if (failed) {
+      const results = withoutSetup(contractOf(command), failed.failure)
+      return {
+        outcome: 'Baseline',
+        results,
+        captures: {},
+        setup_problem: failed.failure.detail.slice(0, limits.reason),
+      }
+    }
     const { results, captures } = await evaluate(
       session,
       { ...command, captures: {} },

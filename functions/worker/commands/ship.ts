@@ -11,7 +11,7 @@ import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
-import { contractOf, evaluate, setUp } from '../evaluate.ts'
+import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
 import { sha256Of } from '../kept-file.ts'
 import { commandSuffix, outputFolder, repositoryOf, type WorkerSession, workspaceOf } from '../session.ts'
 import { checkpointOf, evaluateWorktree, treeResults } from './validate.ts'
@@ -35,8 +35,8 @@ const evaluateClean = async (
 ) => {
   const { place } = await session.places.open('clean', (tree) => workspace.cleanCheckout(commit, tree))
   try {
-    const failure = await setUp(session, command, place, 'setup-clean')
-    if (failure) return { failure }
+    const failed = await setUp(session, command, place, 'setup-clean')
+    if (failed) return { failure: 'ended' in failed ? failed.ended : setupFault(failed.failure) }
     const { results } = await evaluate(session, command, { place, what: 'verify', phase: 'gate' })
     return { results: [...results, ...(await treeResults(workspace, command, []))], tree_edited: false }
   } finally {

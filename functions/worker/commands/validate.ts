@@ -2,7 +2,7 @@ import { embeddedResult, protectedChanges, protectResult } from '../../../lib/co
 import type { CheckResult } from '../../../lib/contract/schema.ts'
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
-import { contractOf, evaluate, setUp } from '../evaluate.ts'
+import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
 import { WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
 import { worktreePlace } from '../surroundings.ts'
 
@@ -35,8 +35,8 @@ export const evaluateWorktree = async (session: WorkerSession, command: Command,
   const { tree } = checkpointOf(command)
   const place = await worktreePlace(session)
   if (!session.setUp) {
-    const failure = await setUp(session, command, place, 'setup-worktree')
-    if (failure) return { failure }
+    const failed = await setUp(session, command, place, 'setup-worktree')
+    if (failed) return { failure: 'ended' in failed ? failed.ended : setupFault(failed.failure) }
     session.setUp = true
   }
   const { results } = await evaluate(session, command, {

@@ -84,6 +84,22 @@ describe('an evaluation', () => {
     ])
   })
 
+  it('runs a check that is red on the untouched tree once more there, and finds a flake', async () => {
+    const contract = aContract([
+      { name: 'flake', command: 'echo x >> n; test "$(wc -l < n)" -gt 1' },
+      { name: 'red', command: 'echo x >> m; exit 1' },
+      { name: 'green', command: 'true' },
+    ])
+    const { results, artifacts } = await evaluate(contract, { phase: 'baseline' })
+    expect(results.map(({ verdict, runs }) => [verdict, runs])).toEqual([
+      ['flaky', 2],
+      ['failed', 2],
+      ['passed', 1],
+    ])
+    expect(new Set(artifacts.map(({ name }) => name)).size).toBe(5)
+    expect((await evaluate(contract)).results.map(({ runs }) => runs)).toEqual([1, 1, 1])
+  })
+
   it('repeats a check and finds that its runs disagree', async () => {
     const command = 'echo x >> count; test "$(wc -l < count)" -ne 2'
     const { results, artifacts } = await evaluate(aContract([{ name: 'flip', command, runs: 3 }]))

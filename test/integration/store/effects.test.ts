@@ -153,7 +153,7 @@ describe('an execution', () => {
       ok: true as const,
       sequence: null,
       token: await pieces.tokenOf(id.id),
-      output: { next: 'x', note: '', wait: 1 },
+      output: { next: 'x', note: '', wait: 1, at: 0, away: 0 },
     }
     expect(await pieces.platform.machine.answer(answer)).toBe(true)
     expect(await pieces.platform.machine.answer(answer)).toBe(false)

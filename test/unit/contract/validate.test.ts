@@ -123,6 +123,13 @@ it.each([
   ['cmd | grep -q ok', 1],
   ['set -o pipefail; cmd | grep -iqE "a b"', 1],
   ['cmd | egrep --quiet x', 1],
+  ['cmd | /usr/bin/grep -q ok', 1],
+  ['cmd | LC_ALL=C grep -q ok', 1],
+  ['cmd | env LC_ALL=C command grep -q ok', 1],
+  ['cmd | rg -q ok', 1],
+  ["bash -o pipefail -c 'cmd | head -1'", 1],
+  ['cmd | head -1', 0],
+  ['cmd | mygrep -q ok', 0],
   ['grep -q ok file', 0],
   ['cmd | grep ok', 0],
 ])('%s: %i warnings', (command, count) => {

@@ -214,7 +214,17 @@ describe('faults', () => {
 
 describe('the machine carries ids only', () => {
   const allowed = [
-    ...['step', 'team.$', 'session_id.$', 'execution.$', 'task_token.$', 'error.$', 'cause.$', 'entered.$'],
+    ...[
+      'step',
+      'team.$',
+      'session_id.$',
+      'execution.$',
+      'task_token.$',
+      'error.$',
+      'cause.$',
+      'at.$',
+      'away.$',
+    ],
   ]
 
   it.each(tasks)('%s is told nothing else', (_name, { Parameters }) => {

@@ -57,14 +57,15 @@ export const requireAgreement = (item: SessionItem): void => {
   const more = mayIterate({ ...document, deadline_at: null }, epochMs) === null
   const runsAgain = more || document.iteration_open
   const interrupted = kind === 'validate' && document.gate?.cause === 'interrupted'
+  const setup = document.gate?.cause === 'setup'
   const decidable = kind === 'preflight' || kind === 'validate'
   expect(accepted(item, right)).toEqual({
     confirm: kind === 'contract',
     approve: kind === 'approval',
     reject: kind === 'approval',
     changes: kind === 'approval' && more,
-    advance: decidable && (!interrupted || runsAgain),
-    loop_back: decidable && (kind === 'preflight' || runsAgain),
+    advance: decidable && !setup && (!interrupted || runsAgain),
+    loop_back: decidable && (kind === 'preflight' || setup || runsAgain),
     abort: decidable,
     answer: kind === 'question',
   })

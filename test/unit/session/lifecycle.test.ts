@@ -80,7 +80,7 @@ describe('the lifecycle table', () => {
         expect(after.runtime.answers).toEqual([
           {
             ...{ ok: true, token: 'token', sequence: after.journal_head.sequence },
-            output: { next: to.next, note: 'n', wait: 1 },
+            output: { next: to.next, note: 'n', wait: 1, at: after.journal_head.sequence, away: 0 },
           },
         ])
         expect(after.runtime).toMatchObject({ task: null, command: null })

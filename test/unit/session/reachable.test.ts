@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { limits } from '../../../lib/limits.ts'
 import { revise } from '../../../lib/session/contract-decisions.ts'
 import { cancel } from '../../../lib/session/controls.ts'
 import { lifecycle } from '../../../lib/session/lifecycle.ts'
@@ -83,6 +84,12 @@ const roads: (() => Road)[] = [
     road.work(aFailedDelivery)
     return road
   },
+  ...(['Validate', 'Verify'] as const).map((step) => () => {
+    const road = setOutTo(step)
+    for (let n = 0; n < limits.infraFailures; n++) road.lose('SetupFailed')
+    road.gate('loop_back')
+    return road
+  }),
   () => {
     const road = setOutTo('Rest', { until: 'code' })
     road.onward()

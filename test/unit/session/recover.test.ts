@@ -3,14 +3,14 @@ import { recover } from '../../../lib/session/recover.ts'
 import { aRun, failed } from './results.ts'
 import { setOut, setOutTo } from './road.ts'
 
-const fault = { error: 'WorkerLost', cause: 'its lease expired', at: '2030-01-01T00:00:00.000Z' }
+const fault = { error: 'WorkerLost', cause: 'its lease expired', at: 7 }
 
 describe('recovery', () => {
   it('deals with a fault once, however often it is told of it', () => {
     const road = setOutTo('Validate')
     road.write(recover(road.item, fault, road.now))
     expect(recover(road.item, fault, road.now)).toBeNull()
-    road.write(recover(road.item, { ...fault, at: 'later' }, road.now))
+    road.write(recover(road.item, { ...fault, at: 8 }, road.now))
     expect(road.document.infra_failures).toBe(2)
     expect(road.told('infrastructure_fault')).toHaveLength(2)
   })
@@ -63,7 +63,7 @@ describe('recovery', () => {
   it('tells a person in bounds what happened', () => {
     const road = setOutTo('Validate')
     const cause = '\u{1f600}'.repeat(10_000)
-    for (let n = 0; n < 5; n++) road.write(recover(road.item, { ...fault, cause, at: `${n}` }, road.now))
+    for (let n = 0; n < 5; n++) road.write(recover(road.item, { ...fault, cause, at: n + 1 }, road.now))
     expect(road.document.error?.length).toBeLessThan(600)
     expect(road.document.error?.isWellFormed()).toBe(true)
   })

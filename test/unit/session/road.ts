@@ -60,7 +60,7 @@ export const setOut = (created: Created = {}) => {
 
   /** The step's fault as the machine reports it, each a new one. */
   const lose = (error = 'WorkerLost'): SessionItem =>
-    write(recover(item, { error, cause: 'gone', at: `fault-${++faults}` }, now))
+    write(recover(item, { error, cause: 'gone', at: ++faults }, now))
 
   const parked = (answer: () => SessionItem) => (): SessionItem => {
     const { step } = enter().document

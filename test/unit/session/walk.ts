@@ -80,7 +80,7 @@ const finish = (here: Here): Next => {
 /** The machine's own clock ends the wait for a rate limit. */
 const lift = ({ item, now }: Here): Next => {
   const over = Math.max(now, Date.parse(item.document.rate_limit?.reset_at ?? ''))
-  return recover(item, { error: 'States.Timeout', cause: '', at: newId('evt') }, over)
+  return recover(item, { error: 'States.Timeout', cause: '', at: item.journal_head.sequence }, over)
 }
 
 /** What carries the session on from where it is, as a machine, a worker and a willing person would. */
@@ -179,9 +179,9 @@ export const moves = {
       : recover(
           item,
           {
-            error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout', 'WorkerLost'], dice),
+            error: pick(['States.Timeout', 'WorkerLost', 'States.HeartbeatTimeout', 'SetupFailed'], dice),
             cause: '\u{1f600}'.repeat(300),
-            at: dice % 3 === 0 ? 'the same' : newId('evt'),
+            at: dice % 3 === 0 ? 0 : item.journal_head.sequence,
           },
           now + (dice % 2 === 0 ? 7 * 86_400_000 : 0),
         ),
