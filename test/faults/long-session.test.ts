@@ -1,44 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sessionSchema } from '../../functions/api/schemas.ts'
-import type { Command, Result } from '../../lib/session/protocol.ts'
 import { makeRepository, temporaryFolder } from '../repositories.ts'
 import { requirePrefixes } from '../support/prefixes.ts'
+import { quickWork } from '../support/quick-work.ts'
 import { startScriptedStack } from '../support/scripted-stack.ts'
-import { aCheckpoint, aContract, aResult, sha } from '../support/sessions.ts'
+import { aContract } from '../support/sessions.ts'
 
 const iterations = 50
 
-/** Work that stays red, with a long name and much to say in each result. */
-const script = ({ step, session }: Command): Result => {
-  const red = [aResult({ verdict: 'failed', output_tail: 'x'.repeat(4000) })]
-  switch (step) {
-    case 'Prepare':
-      return { outcome: step, base: sha('a'), start_commit: sha('a'), tree: sha('b') }
-    case 'Draft':
-      return {
-        ...{ outcome: step, contract: session.contract ?? aContract(), provenance: 'operator_supplied' },
-        ...{ sources: [], warnings: [] },
-      }
-    case 'Baseline':
-      return { outcome: step, results: red, captures: {} }
-    case 'Code':
-      return {
-        ...{ outcome: step, status: 'finished', exit_code: 0, signal: null, duration_ms: 1, output_bytes: 0 },
-        ...{ artifact: null, survivors: 0, changed: true, touched: true, checkpoint: aCheckpoint() },
-        ...{ report: null, nomination: null, guidance_applied: 0 },
-        usage: { input_tokens: null, output_tokens: null, cost_usd: null, complete: false },
-      }
-    case 'Validate':
-      return { outcome: step, results: red, tree_edited: false }
-    default:
-      return { outcome: 'Preflight', problems: [] }
-  }
-}
-
 let stack: Awaited<ReturnType<typeof startScriptedStack>>
 beforeAll(async () => {
-  stack = await startScriptedStack(temporaryFolder(), script)
+  stack = await startScriptedStack(temporaryFolder(), (command) => quickWork(command, 'failed'))
 })
 afterAll(() => stack.close())
 
