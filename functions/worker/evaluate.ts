@@ -17,6 +17,7 @@ const place = (session: WorkerSession, command: Command, contract: Contract, tre
   deadlineAt: deadlineOf(command),
   now: Date.now,
   marker: markOf(command, what),
+  place: session.folder,
   signal: session.signal,
 })
 

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
+import { startOf } from '../../lib/process/stat.ts'
 import type { Compute } from '../../lib/store/platform.ts'
 import { unpinBase } from '../../lib/workspace/mirror.ts'
 import { removeTree } from '../../lib/workspace/remove-tree.ts'
@@ -32,7 +33,7 @@ export const startWorkers = (options: {
 }): Workers => {
   const running = new Map<
     string,
-    { child: ChildProcess; ended: Promise<void>; team: string; session_id: string }
+    { child: ChildProcess; since: number | null; ended: Promise<void>; team: string; session_id: string }
   >()
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
@@ -41,6 +42,10 @@ export const startWorkers = (options: {
   const logs = join(options.home, 'logs')
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
+
+  /** Ends what is left of a worker's run; resolves to how much could not be ended. */
+  const endLeft = (id: string, since: number | null): Promise<number> =>
+    killMarked(id, { folder: join(runs, id), since })
 
   const stop = async (id: string): Promise<void> => {
     const worker = running.get(id)
@@ -55,8 +60,9 @@ export const startWorkers = (options: {
       if (running.has(id)) worker.child.kill('SIGKILL')
       await worker.ended
     }
-    // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
-    await killMarked(id)
+    // Whatever the worker could not end itself carries its mark or is in its folder; also of a stack before this one.
+    const left = await endLeft(id, worker?.since ?? null)
+    if (left > 0) throw new Error(`${left} processes of worker ${id} can’t be ended`)
     await removeTree(join(runs, id))
   }
 
@@ -82,14 +88,17 @@ export const startWorkers = (options: {
       })
       closeSync(log)
       const { promise: ended, resolve } = Promise.withResolvers<void>()
-      running.set(id, { child, ended, team, session_id })
+      const since = child.pid === undefined ? null : startOf(child.pid)
+      running.set(id, { child, since, ended, team, session_id })
       const onEnd = async (reason: string) => {
-        await killMarked(id)
+        const left = await endLeft(id, since)
         await removeTree(join(runs, id))
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
         if (closing) return
+        // Not stopped yet: the sweep finds the worker gone and tries again.
+        if (left > 0) return
         const told = options.onStopped({ id, team, session_id, reason })
         telling.add(told)
         await told
@@ -111,7 +120,8 @@ export const startWorkers = (options: {
     },
     close: async () => {
       closing = true
-      await Promise.all([...running.keys()].map(stop))
+      // What can't be ended now is found by the next start.
+      await Promise.allSettled([...running.keys()].map(stop))
       await Promise.all(telling)
     },
   }
