@@ -6,6 +6,7 @@ import type { Command } from '../../lib/session/protocol.ts'
 import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
 import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
+import { type OpenOptions, openTrusted, type Trusted } from '../../lib/workspace/trusted.ts'
 import { openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
 import type { Reporter } from './reporter.ts'
@@ -99,29 +100,49 @@ const mirrorWith = async (session: WorkerSession, command: Command, base: string
   return mirror
 }
 
-/** A fresh worktree on a base, with the session's saved work where it has some. */
-export const openAt = async (
+/** What a run is opened with: the base, and the session's saved work where it has some. */
+const openingOf = async (
   session: WorkerSession,
   { session: { checkpoint }, bundle: saved }: Command,
   mirror: string,
   base: string,
-): Promise<Workspace> => {
+): Promise<OpenOptions> => {
   const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
   if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
-  return openWorkspace({
+  return {
     ...{ run: join(session.folder, 'run'), mirror, base, signal: session.signal },
     ...(checkpoint ? { checkpoint: { commit: checkpoint.commit, bundle } } : {}),
-  })
+  }
+}
+
+/** A fresh worktree on a base, with the session's saved work where it has some. */
+export const openAt = async (
+  session: WorkerSession,
+  command: Command,
+  mirror: string,
+  base: string,
+): Promise<Workspace> => openWorkspace(await openingOf(session, command, mirror, base))
+
+const startOf = ({ session: { start_commit } }: Command): string => {
+  if (start_commit === null) throw new WorkerFault('the session has no start commit')
+  return start_commit
 }
 
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
 export const workspaceOf = async (session: WorkerSession, command: Command): Promise<Workspace> => {
   if (session.workspace) return session.workspace
-  const { start_commit: base } = command.session
-  if (base === null) throw new WorkerFault('the session has no start commit')
+  const base = startOf(command)
   const mirror = await mirrorWith(session, command, base)
   session.workspace = await openAt(session, command, mirror, base)
   return session.workspace
+}
+
+/** Our repository at the session's last checkpoint; no file is checked out for it. */
+export const trustedOf = async (session: WorkerSession, command: Command): Promise<Trusted> => {
+  if (session.workspace) return session.workspace
+  const base = startOf(command)
+  const mirror = await mirrorWith(session, command, base)
+  return openTrusted(await openingOf(session, command, mirror, base))
 }
 
 /** The last part of an id: enough to keep names of one session's commands apart. */
