@@ -81,6 +81,8 @@ export const limits = {
   gitRemoteTimeoutMs: 1_800_000,
   /** Paths named in one preflight problem; the others are counted. */
   namedPaths: 20,
+  /** Uncommitted work in the source of a session: paths that are named, and how long each look may take. */
+  uncommitted: { named: 5, ms: 10_000 },
 
   journalEntry: 64 * 1024,
   journalBatch: { entries: 200, bytes: 128 * 1024 },

@@ -81,6 +81,8 @@ export const reviewSchema = reviewIdentitySchema
     finding: documentSchema.shape.no_change_finding,
     /** Names of the checks that a person let through red. */
     accepted_red: z.array(z.string()),
+    /** What is to know of where the work comes from; of the session, and no part of what is bound. */
+    source_warnings: z.array(z.string()),
   })
   .extend(reviewBodySchema.shape)
   .openapi('Review')

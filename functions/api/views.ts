@@ -105,6 +105,7 @@ export const reviewView = async (platform: Platform, item: SessionItem): Promise
     authored_by: [],
     finding: document.no_change_finding,
     accepted_red: document.accepted_red,
+    source_warnings: document.source_warnings,
     ...reviewBodySchema.parse(JSON.parse(text)),
   }
 }

@@ -102,6 +102,7 @@ export const runEngine = async (
       timeoutMs: timeLeft(command, Date.now()),
       outputFile: output.file,
       marker: command.id,
+      place: session.root,
       signal: AbortSignal.any([session.signal, budget.signal]),
       onOutput: (text) => session.reporter.engineOutput(iteration, text),
     })

@@ -27,6 +27,7 @@ const placeOf = (
   deadlineAt: deadlineOf(command),
   now: Date.now,
   marker: markOf(command, what),
+  place: session.root,
   signal: session.signal,
 })
 

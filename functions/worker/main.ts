@@ -68,6 +68,7 @@ try {
   const { launch, left } = await takeOver(runs, session_id, workerId)
   const session = createSession({
     home: settings.GATEHOUSE_WORKER_HOME,
+    root: launch.folder,
     folder: launch.work,
     places: createPlaces(launch, (home) => furnishHome(home, homedir())),
     userHome: homedir(),

@@ -6,6 +6,7 @@ import type { Failure, RepositoryProblem } from '../../lib/workspace/failure.ts'
 import { fetchMirror, pinBase, pinnedMirror } from '../../lib/workspace/mirror.ts'
 import { parseRepository, type Repository } from '../../lib/workspace/repository-address.ts'
 import type { Place, Places } from '../../lib/workspace/surroundings/place.ts'
+import { type OpenOptions, openTrusted, type Trusted } from '../../lib/workspace/trusted.ts'
 import { adoptWorkspace, openWorkspace, type Workspace } from '../../lib/workspace/workspace.ts'
 import type { Client } from './client.ts'
 import { type HandOver, runName, worktreeName } from './hand-over.ts'
@@ -22,6 +23,8 @@ export class WorkerFault extends Error {
 /** One worker's hold on its session: its folders, and the worktree once a command needed it. */
 export type WorkerSession = {
   home: string
+  /** The folder below which all is that this session's workers and what they start may write. */
+  root: string
   /** This launch's private folder, which is above no tree. */
   folder: string
   /** Where this launch's trees stand. */
@@ -106,12 +109,13 @@ const mirrorWith = async (session: WorkerSession, command: Command, base: string
   return mirror
 }
 
-const openOptions = async (
+/** What a run is opened with: the base, and the session's saved work where it has some. */
+const openingOf = async (
   session: WorkerSession,
   { session: { checkpoint }, bundle: saved }: Command,
   mirror: string,
   base: string,
-) => {
+): Promise<OpenOptions> => {
   const bundle = saved === null ? null : join(session.folder, 'restored.bundle')
   if (saved !== null && bundle !== null) await session.client.download(saved.url, bundle)
   return {
@@ -127,7 +131,7 @@ export const openAt = async (
   mirror: string,
   base: string,
 ): Promise<Workspace> => {
-  const options = await openOptions(session, command, mirror, base)
+  const options = await openingOf(session, command, mirror, base)
   const { place, value } = await session.places.open(worktreeName, (tree) =>
     openWorkspace({ ...options, tree }),
   )
@@ -147,7 +151,7 @@ const adopt = async (
   if (left === null || left.checkpoint !== command.session.checkpoint?.id) return null
   const place = await session.places.adopt(worktreeName, left.home)
   if (place === null) return null
-  const { checkpoint, ...options } = await openOptions(session, command, mirror, base)
+  const { checkpoint, ...options } = await openingOf(session, command, mirror, base)
   if (checkpoint === undefined) return null
   try {
     const workspace = await adoptWorkspace({ ...options, tree: place.tree, checkpoint })
@@ -165,15 +169,27 @@ const adopt = async (
   }
 }
 
+const startOf = ({ session: { start_commit } }: Command): string => {
+  if (start_commit === null) throw new WorkerFault('the session has no start commit')
+  return start_commit
+}
+
 /** The worktree at the session's last checkpoint: the one at hand, or a fresh one from the mirror and the bundle. */
 export const workspaceOf = async (session: WorkerSession, command: Command): Promise<Workspace> => {
   if (session.workspace) return session.workspace
-  const { start_commit: base } = command.session
-  if (base === null) throw new WorkerFault('the session has no start commit')
+  const base = startOf(command)
   const mirror = await mirrorWith(session, command, base)
   session.workspace =
     (await adopt(session, command, mirror, base)) ?? (await openAt(session, command, mirror, base))
   return session.workspace
+}
+
+/** Our repository at the session's last checkpoint; no file is checked out for it. */
+export const trustedOf = async (session: WorkerSession, command: Command): Promise<Trusted> => {
+  if (session.workspace) return session.workspace
+  const base = startOf(command)
+  const mirror = await mirrorWith(session, command, base)
+  return openTrusted(await openingOf(session, command, mirror, base))
 }
 
 /** The last part of an id: enough to keep names of one session's commands apart. */

@@ -7,10 +7,11 @@ import { isHandedOver } from '../../functions/worker/hand-over.ts'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
+import { startOf } from '../../lib/process/stat.ts'
 import type { Compute } from '../../lib/store/platform.ts'
 import { unpinBase } from '../../lib/workspace/mirror.ts'
 import { parseRepository } from '../../lib/workspace/repository-address.ts'
-import { removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
+import { launchFolder, launchHeldBy, removeLaunch } from '../../lib/workspace/surroundings/launch.ts'
 import { projectRoot } from './settings.ts'
 
 /** TERM to KILL for a worker, which ends its own children first and then saves the work that is to be kept. */
@@ -42,7 +43,7 @@ export const startWorkers = (options: {
 }): Workers => {
   const running = new Map<
     string,
-    { child: ChildProcess; ended: Promise<void>; team: string; session_id: string }
+    { child: ChildProcess; since: number | null; ended: Promise<void>; team: string; session_id: string }
   >()
   /** Ends that are being told; the stack's services have to outlive them. */
   const telling = new Set<Promise<void>>()
@@ -54,13 +55,16 @@ export const startWorkers = (options: {
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
 
+  /** Ends what is left of a worker's run; resolves to how much could not be ended. */
+  const endLeft = (id: string, session_id: string | null, since: number | null): Promise<number> =>
+    killMarked(id, session_id === null ? undefined : { folder: launchFolder(runs, session_id).folder, since })
+
   /**
-   * Ends what a worker left behind and removes its folder, unless that is for the session's next worker. What can't be
-   * removed (files of another owner, say) is named, and tried again by each round of the sweep: it ends nobody.
+   * Removes the folder of a worker that is gone, unless it is for the session's next worker. What can't be removed (files
+   * of another owner, say) is named, and tried again by each round of the sweep: it ends nobody.
    */
   const clean = async (id: string, session_id: string): Promise<void> => {
     try {
-      await killMarked(id)
       if (await isHandedOver(runs, session_id)) handedOver.set(session_id, Date.now())
       else await removeLaunch(runs, session_id)
     } catch (error) {
@@ -81,9 +85,10 @@ export const startWorkers = (options: {
       if (running.has(id)) worker.child.kill('SIGKILL')
       await worker.ended
     }
-    // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
-    await killMarked(id)
-    await killMarked(id)
+    // Whatever the worker could not end itself carries its mark or is in its folder; also of a stack before this one.
+    const session_id = worker?.session_id ?? (await launchHeldBy(runs, id))
+    const left = await endLeft(id, session_id, worker?.since ?? null)
+    if (left > 0) throw new Error(`${left} processes of worker ${id} can’t be ended`)
   }
 
   return {
@@ -110,13 +115,17 @@ export const startWorkers = (options: {
       })
       closeSync(log)
       const { promise: ended, resolve } = Promise.withResolvers<void>()
-      running.set(id, { child, ended, team, session_id })
+      const since = child.pid === undefined ? null : startOf(child.pid)
+      running.set(id, { child, since, ended, team, session_id })
       const onEnd = async (reason: string) => {
+        const left = await endLeft(id, session_id, since)
         await clean(id, session_id)
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
         if (closing) return
+        // Not stopped yet: the sweep finds the worker gone and tries again.
+        if (left > 0) return
         const told = options.onStopped({ id, team, session_id, reason })
         telling.add(told)
         await told.finally(() => telling.delete(told))
@@ -143,7 +152,8 @@ export const startWorkers = (options: {
     },
     close: async () => {
       closing = true
-      await Promise.all([...running.keys()].map(stop))
+      // What can't be ended now is found by the next start.
+      await Promise.allSettled([...running.keys()].map(stop))
       await Promise.all(telling)
     },
   }

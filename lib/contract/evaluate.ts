@@ -24,6 +24,8 @@ export type EvaluationPlace = {
   deadlineAt: number | null
   now: () => number
   marker: string
+  /** The run's own folder (`ProcessSpec`). */
+  place?: string
   signal?: AbortSignal
   surroundings?: Surroundings
 }
@@ -182,6 +184,7 @@ const specOf = (
   outputFile: string,
 ): ProcessSpec => ({
   ...{ command, cwd: place.tree, env: place.env, timeoutMs, outputFile, marker: place.marker },
+  place: place.place,
   ...(place.signal === undefined ? {} : { signal: place.signal }),
 })
 

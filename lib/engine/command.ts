@@ -19,6 +19,8 @@ export type CommandEngineRun = {
   timeoutMs: number
   outputFile: string
   marker: string
+  /** The run's own folder (`ProcessSpec`). */
+  place?: string
   signal?: AbortSignal
   onOutput?: (text: string) => void
 }
@@ -61,7 +63,7 @@ export const runCommandEngine = async (run: CommandEngineRun): Promise<EngineOut
       ...(run.tools === undefined ? {} : toolsEnvironment(run.tools, run.env)),
     },
     stdin: run.prompt,
-    ...{ timeoutMs: run.timeoutMs, outputFile: run.outputFile, marker: run.marker },
+    ...{ timeoutMs: run.timeoutMs, outputFile: run.outputFile, marker: run.marker, place: run.place },
     ...(run.signal === undefined ? {} : { signal: run.signal }),
     ...(run.onOutput === undefined ? {} : { onOutput: run.onOutput }),
   })

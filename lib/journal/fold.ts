@@ -66,6 +66,7 @@ const applied = (
         base: doc.requested_base === null ? null : fact.data.base,
         start_commit: fact.data.start_commit,
         start_tree: fact.data.tree,
+        source_warnings: fact.data.warnings,
         checkpoint: doc.checkpoint ?? {
           id: 'base',
           commit: fact.data.start_commit,

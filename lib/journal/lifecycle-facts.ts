@@ -75,7 +75,13 @@ export const lifecycleFactSchema = z.discriminatedUnion('type', [
   fact('state_changed', z.strictObject({ from: stateSchema, to: stateSchema, trigger: z.string() })),
   fact(
     'workspace_prepared',
-    z.strictObject({ base: z.string(), start_commit: z.string(), tree: z.string() }),
+    z.strictObject({
+      base: z.string(),
+      start_commit: z.string(),
+      tree: z.string(),
+      /** What a person has to know of where the work comes from, as sentences. */
+      warnings: z.array(z.string()).default([]),
+    }),
   ),
   fact(
     'contract_proposed',

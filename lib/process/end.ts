@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../limits.ts'
+import type { Place } from './found.ts'
 import { liveProcesses, type ProcessQuery, send } from './live.ts'
+import { startOf } from './stat.ts'
 
 const pollMs = 25
 
@@ -14,11 +16,12 @@ export const endProcesses = async (query: ProcessQuery): Promise<number> => {
 }
 
 /**
- * Ends every process whose environment carries `mark`, be it the mark of one run or of a worker: for whoever
- * cleans up after a worker that was killed. Resolves to how many are still alive, 0 when they are proven
- * gone. Does nothing where there is no /proc.
+ * Ends every process whose environment carries `mark`, be it the mark of one run or of a worker, and what has
+ * anything in the run's `place`: for whoever cleans up after a worker that was killed. Resolves to how many are
+ * still alive, 0 when it was seen in each of these ways that none is. Does nothing where there is no /proc.
  */
-export const killMarked = (mark: string): Promise<number> => endProcesses({ group: null, mark })
+export const killMarked = (mark: string, place?: Place): Promise<number> =>
+  endProcesses({ group: null, mark, place })
 
 const signalUntilGone = async (query: ProcessQuery, signal: 'SIGTERM' | 'SIGKILL'): Promise<number> => {
   const told = new Set<number>()
@@ -28,11 +31,12 @@ const signalUntilGone = async (query: ProcessQuery, signal: 'SIGTERM' | 'SIGKILL
     if (alive.length === 0 || performance.now() >= giveUpAt) return alive.length
     const again = signal === 'SIGKILL'
     if (query.group !== null && (round === 0 || again)) send(-query.group, signal)
-    for (const { pid, inGroup } of alive) {
+    for (const { pid, started, inGroup } of alive) {
       // One TERM each: to many programs a second one means "at once, without cleaning up".
       if (inGroup || (told.has(pid) && !again)) continue
       told.add(pid)
-      send(pid, signal)
+      // The id may have gone to another process since it was looked at.
+      if (startOf(pid) === started) send(pid, signal)
     }
     await sleep(pollMs)
   }

@@ -1,4 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
+import { isPlacedBelow, mayBeOfRun, type Place, rootOf } from './found.ts'
+import { allProcesses, type ProcessStat, runs } from './stat.ts'
 
 /** Environment variable that marks the processes of one run. */
 export const processMark = 'GATEHOUSE_PROCESS_MARK'
@@ -14,25 +16,42 @@ export type ProcessQuery = {
   group: number | null
   /** Those that carry this mark, at either level, in the environment they were started with. */
   mark: string | null
-  /** Those that print into this pipe. */
+  /** Those that hold this pipe. */
   pipe?: PipeIdentity
+  /** Those that have anything in the run's own folder. */
+  place?: Place | undefined
 }
 
 /** A running process; the signal for its group reaches it when `inGroup`. */
-export type LiveProcess = { pid: number; inGroup: boolean }
+export type LiveProcess = Pick<ProcessStat, 'pid' | 'started'> & { inGroup: boolean }
 
 /**
- * The running processes that match, this one never among them. A zombie doesn't count: it runs nothing, and
- * in a container whose first process doesn't reap it stays for ever. Without /proc (macOS) only a group can
- * be seen, and its leader's id stands for all of it.
+ * The running processes that match, this one never among them. A zombie doesn't count. Without /proc (macOS)
+ * only a group can be seen, and its leader's id stands for all of it.
  */
 export const liveProcesses = async (query: ProcessQuery): Promise<LiveProcess[]> => {
-  const pids = await processIds()
-  if (pids === null) {
+  const all = await allProcesses()
+  if (all === null) {
     const { group } = query
-    return group !== null && groupExists(group) ? [{ pid: group, inGroup: true }] : []
+    return group !== null && groupExists(group) ? [{ pid: group, started: 0, inGroup: true }] : []
   }
-  const found = await Promise.all(pids.map((pid) => examine(pid, query)))
+  const { place } = query
+  const root = place === undefined ? null : rootOf(place.folder)
+  const isPlaced = async (one: ProcessStat): Promise<boolean> =>
+    root !== null &&
+    place !== undefined &&
+    mayBeOfRun(one, place.since, { all, looker: process.pid }) &&
+    (await isPlacedBelow(one.pid, root))
+  const others = [...all.values()].filter((one) => one.pid !== process.pid && runs(one))
+  const found = await Promise.all(
+    others.map(async (one) => {
+      const { pid, started } = one
+      if (query.group !== null && one.group === query.group) return { pid, started, inGroup: true }
+      const isMeant =
+        (await hasMark(pid, query.mark)) || (await holds(pid, query.pipe)) || (await isPlaced(one))
+      return isMeant ? { pid, started, inGroup: false } : null
+    }),
+  )
   return found.filter((one) => one !== null)
 }
 
@@ -46,27 +65,6 @@ export const send = (pid: number, signal: NodeJS.Signals): void => {
   } catch {}
 }
 
-const processIds = async (): Promise<number[] | null> => {
-  try {
-    const names = await readdir('/proc')
-    const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
-    return pids.length === 0 ? null : pids.filter((pid) => pid !== process.pid)
-  } catch {
-    return null
-  }
-}
-
-const examine = async (pid: number, query: ProcessQuery): Promise<LiveProcess | null> => {
-  const stat = await readProc(pid, 'stat')
-  if (stat === null) return null
-  // The command name in parentheses may itself hold spaces and parentheses.
-  const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  if (state === 'Z' || state === 'X') return null
-  if (query.group !== null && Number(group) === query.group) return { pid, inGroup: true }
-  const isOurs = (await hasMark(pid, query.mark)) || (await printsInto(pid, query.pipe))
-  return isOurs ? { pid, inGroup: false } : null
-}
-
 const hasMark = async (pid: number, mark: string | null): Promise<boolean> => {
   if (mark === null) return false
   const environment = await readProc(pid, 'environ')
@@ -75,10 +73,13 @@ const hasMark = async (pid: number, mark: string | null): Promise<boolean> => {
   return environment.split('\0').some((entry) => wanted.has(entry))
 }
 
-const printsInto = async (pid: number, pipe: PipeIdentity | undefined): Promise<boolean> => {
+const holds = async (pid: number, pipe: PipeIdentity | undefined): Promise<boolean> => {
   if (pipe === undefined) return false
-  const outputs = await Promise.all([1, 2].map((fd) => identify(`/proc/${pid}/fd/${fd}`)))
-  return outputs.some((output) => output?.ino === pipe.ino && output.dev === pipe.dev)
+  for (const fd of await readdir(`/proc/${pid}/fd`).catch((): string[] => [])) {
+    const open = await identify(`/proc/${pid}/fd/${fd}`)
+    if (open?.ino === pipe.ino && open.dev === pipe.dev) return true
+  }
+  return false
 }
 
 const identify = async (path: string): Promise<PipeIdentity | null> => {

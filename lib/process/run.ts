@@ -3,9 +3,11 @@ import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../limits.ts'
 import { endProcesses } from './end.ts'
+import type { Place } from './found.ts'
 import { processMark, workerMark } from './live.ts'
 import { type KeptOutput, OutputCollector } from './output.ts'
 import { openOutputPipe } from './pipe.ts'
+import { startOf } from './stat.ts'
 import { withoutNul } from './text.ts'
 
 export { killMarked } from './end.ts'
@@ -26,6 +28,8 @@ export type ProcessSpec = {
   outputFile: string
   /** Unique to this run (or to a set of runs that end together): finds processes that left the group. */
   marker: string
+  /** A folder that the run has to itself: what outlives the child there is ended too, whatever it calls itself. */
+  place?: string | undefined
   /** The output as text while it comes, cut anywhere but inside a character. Must not throw. */
   onOutput?: (text: string) => void
   /** The very bytes of the output while they come; a chunk is only valid during the call. Must not throw. */
@@ -67,7 +71,8 @@ const drainMs = 500
 
 /**
  * Runs a child in a process group of its own and resolves when it and everything that it started has ended:
- * what it left in the background, and what left the group but carries the mark or holds the output. Time-out
+ * what it left in the background, and what left the group but carries the mark, holds the output or has
+ * anything in the run's place. Time-out
  * and cancel send TERM and, after `limits.killGraceMs`, KILL. Never rejects: what goes wrong is in the
  * result.
  */
@@ -111,7 +116,7 @@ const runStarted = async (
     }
     const group = child.pid ?? null
     const cut = await firstOf(exit, spec.timeoutMs - (performance.now() - startedAt), spec.signal)
-    const found = { group, mark: spec.marker }
+    const found = { group, mark: spec.marker, place: placeOf(spec) }
     let survivors = await endProcesses(found)
     const end = await within(limits.killGraceMs, exit, noExit)
     if (!(await within(drainMs, drained, false))) {
@@ -132,6 +137,10 @@ const runStarted = async (
     if (kept === null) collector.finish()
   }
 }
+
+/** Nothing of a run is older than the process that runs it. */
+const placeOf = ({ place }: ProcessSpec): Place | undefined =>
+  place === undefined ? undefined : { folder: place, since: startOf(process.pid) }
 
 const within = <Value>(ms: number, promise: Promise<Value>, otherwise: Value): Promise<Value> =>
   Promise.race([promise, sleep(ms, otherwise, { ref: false })])

@@ -9,7 +9,7 @@ import { limits } from '../limits.ts'
 import { advance, failTask } from './advance.ts'
 import { capturesWithoutOutput, evaluated, listed, requireEveryCheck, withoutOutput } from './evaluation.ts'
 import { budgetExhausted, fail } from './fail.ts'
-import { openGate, reviewContext } from './gates.ts'
+import { openGate, reviewContext, withWarnings } from './gates.ts'
 import { guidanceApplied } from './guidance.ts'
 import type { Change, SessionItem } from './item.ts'
 import { isInterrupted, judgeTurn } from './judge.ts'
@@ -91,9 +91,9 @@ const preflighted = (c: Completion, { problems }: Of<'Preflight'>): Change => {
   return step(c, 'preflight_gated', error, facts, [gate])
 }
 
-const prepared = (c: Completion, { base, start_commit, tree }: Of<'Prepare'>): Change =>
+const prepared = (c: Completion, { base, start_commit, tree, warnings }: Of<'Prepare'>): Change =>
   step(c, 'prepared', `start commit ${start_commit.slice(0, 12)}`, [
-    { type: 'workspace_prepared', data: { base, start_commit, tree } },
+    { type: 'workspace_prepared', data: { base, start_commit, tree, warnings } },
   ])
 
 const drafted = (c: Completion, { sources, warnings, ...result }: Of<'Draft'>): Change => {
@@ -126,7 +126,10 @@ const baselineMeasured = (c: Completion, result: Of<'Baseline'>): Change => {
   const told = gates_nothing ? 'every check already passes' : `on the untouched tree ${toldApart(results)}`
   const note = setup_problem ?? told
   const { contract } = c.item.document
-  const context = [note, ...(contract ? contractWarnings(contract) : [])].join('. ')
+  const context = withWarnings(
+    [note, ...(contract ? contractWarnings(contract) : [])].join('. '),
+    c.item.document,
+  )
   const data = {
     results: results.map(withoutOutput),
     gates_nothing,
@@ -225,6 +228,7 @@ const verified = (c: Completion, result: Of<'Verify'>): Change => {
     review_identity: identityOf(c, review),
     review_stat: review.stat,
     accepted_red: red,
+    source_warnings: document.source_warnings,
   })
   const gate = openGate('approval', c.now, { context: told })
   return step(c, 'verified', told, [fact, ...finding, diffReady(c, review)], [gate])

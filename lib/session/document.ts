@@ -155,6 +155,8 @@ export const documentSchema = z.strictObject({
   start_commit: sha.nullable(),
   /** The tree of `start_commit`: whether anything changed is judged against it. */
   start_tree: sha.nullable().default(null),
+  /** What a person has to know of where the work comes from, such as files of theirs that no commit holds. */
+  source_warnings: z.array(z.string()).default([]),
   /** The session whose unfinished work or delivered commit this one goes on from. */
   resumed_from: idSchema('ses').nullable().default(null),
   requested_engine: z.string(),

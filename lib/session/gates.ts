@@ -54,15 +54,21 @@ export const openGate = (
   },
 })
 
+/** What a gate says, with what there is to know of where the work comes from. */
+export const withWarnings = (note: string, { source_warnings }: Pick<Document, 'source_warnings'>): string =>
+  [note, ...source_warnings].join('. ')
+
 /** What is up for review, in a line: the commit, how much it changes, and what of it is red. */
 export const reviewContext = ({
   review_identity: review,
   review_stat: stat,
   accepted_red,
-}: Pick<Document, 'review_identity' | 'review_stat' | 'accepted_red'>): string => {
+  source_warnings,
+}: Pick<Document, 'review_identity' | 'review_stat' | 'accepted_red' | 'source_warnings'>): string => {
   if (!review || !stat) return ''
   const red = accepted_red.length > 0 ? `; red: ${accepted_red.join(', ')}` : ''
-  return `${review.kind} ${review.commit.slice(0, 12)}: ${stat.files} ${stat.files === 1 ? 'file' : 'files'}${red}`
+  const files = `${stat.files} ${stat.files === 1 ? 'file' : 'files'}`
+  return withWarnings(`${review.kind} ${review.commit.slice(0, 12)}: ${files}${red}`, { source_warnings })
 }
 
 type GateAction = Extract<Fact, { type: 'gate_resolved' }>['data']['action']

@@ -12,6 +12,7 @@ export const newDocument = (
   base: null,
   start_commit: null,
   start_tree: null,
+  source_warnings: [],
   stopped: false,
   stop_reason: null,
   resume_at: null,

@@ -226,7 +226,13 @@ export const resultSchema = z.discriminatedUnion('outcome', [
       .array(z.strictObject({ failure_kind: failureKindSchema, detail: z.string().max(limits.reason) }))
       .max(limits.namedPaths),
   }),
-  done('Prepare', { base: sha, start_commit: sha, tree: sha }),
+  done('Prepare', {
+    base: sha,
+    start_commit: sha,
+    tree: sha,
+    /** What a person has to know of the repository, such as work in it that no commit holds. */
+    warnings: z.array(z.string().max(limits.reason)).max(8).default([]),
+  }),
   done('Draft', {
     contract: contractSchema,
     provenance: provenanceSchema,

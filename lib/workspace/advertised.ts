@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { type Failure, failure } from './failure.ts'
 import { GitError, git } from './git.ts'
 import type { Credentials } from './git-environment.ts'
+import { repositoryAround } from './local.ts'
 import type { Repository } from './repository-address.ts'
 
 /** What a repository says it has. Ref names are bytes read as Latin-1, so none is altered. */
@@ -103,7 +104,16 @@ export const readAdvertised = async (options: {
         ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
       },
     )
-    if (answer.exitCode !== 0) return contactProblem(repository, answer)
+    if (answer.exitCode !== 0) {
+      const around =
+        repository.kind === 'local' ? await repositoryAround(repository.url, options.signal) : null
+      return around === null
+        ? contactProblem(repository, answer)
+        : failure(
+            'not_a_repository',
+            `${repository.display} lies inside the repository ${around}; give that one.`,
+          )
+    }
     return parse(answer.stdout.toString('latin1'))
   } catch (error) {
     return unreachedOnTimeout(repository, error)

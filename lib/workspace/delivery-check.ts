@@ -1,11 +1,12 @@
 import { constants } from 'node:fs'
 import { access, realpath } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { shortId } from '../ids.ts'
 import { type ContactProblem, readAdvertised } from './advertised.ts'
 import { type DeliveryProblem, type Failure, failure } from './failure.ts'
 import { git } from './git.ts'
 import type { Credentials } from './git-environment.ts'
+import { type LocalPlaces, locate } from './local.ts'
 import type { Repository } from './repository-address.ts'
 
 /** The branch that a session delivers to. */
@@ -60,8 +61,7 @@ const judge = (
   return { ok: true, status: 'free' }
 }
 
-/** Where a path repository keeps its refs and its objects, also for one of its linked worktrees. */
-export type LocalRepository = { ok: true; gitDir: string; objects: string }
+export type LocalRepository = { ok: true } & LocalPlaces
 
 export const findLocal = async (
   repository: Repository,
@@ -70,12 +70,9 @@ export const findLocal = async (
   const missing = failure('not_a_repository', `${repository.display} is no git repository.`)
   const path = await realpath(repository.url).catch(() => null)
   if (path === null) return missing
-  const found = await git(
-    ['rev-parse', '--path-format=absolute', '--git-common-dir', '--git-path', 'objects'],
-    { cwd: path, env: { GIT_CEILING_DIRECTORIES: dirname(path) }, allow: [0, 128], signal },
-  )
-  const [gitDir, objects] = found.stdout.toString('utf8').split('\n')
-  if (found.exitCode !== 0 || !gitDir || !objects) return missing
+  const found = await locate(path, signal)
+  if (found === null) return missing
+  const { gitDir, objects } = found
   try {
     for (const folder of [join(gitDir, 'refs', 'heads'), objects]) await access(folder, constants.W_OK)
   } catch {

@@ -9,7 +9,8 @@ import {
   lookRemote,
 } from './delivery-check.ts'
 import { type DeliveryProblem, type Failure, failure } from './failure.ts'
-import { GitError, git } from './git.ts'
+import { GitError, git, gitWord } from './git.ts'
+import { handOver } from './hand-over.ts'
 
 export type Delivery = DeliveryTarget & {
   /** Our repository that holds the commit (`workspace.gitDirectory`). */
@@ -37,10 +38,26 @@ const holdsBase = async (found: LocalRepository, { base, signal }: Delivery): Pr
   return answer.exitCode === 0
 }
 
-/** One pack, written into their objects by our git directory, so their config has no say. */
+/** How a repository wants its files to be shared (`core.sharedRepository`), as an option for a git of ours. */
+const sharing = async (found: LocalRepository, signal: AbortSignal | undefined): Promise<string[]> => {
+  const name = 'core.sharedRepository'
+  const value = await gitWord(['config', '--get', name], {
+    gitDir: found.gitDir,
+    allow: [0, 1, 3, 128],
+    signal,
+  })
+  return /^\w+$/.test(value) ? ['-c', `${name}=${value}`] : []
+}
+
+const packFiles = ['pack', 'idx', 'rev']
+
+/** One pack, written into their objects by our git directory, so their config has no say but in who may read it. */
 const copyObjects = async (found: LocalRepository, delivery: Delivery): Promise<void> => {
-  await git(
-    ['pack-objects', '--quiet', '--revs', '--delta-base-offset', join(found.objects, 'pack', 'pack')],
+  const packed = await gitWord(
+    [
+      ...(await sharing(found, delivery.signal)),
+      ...['pack-objects', '--quiet', '--revs', '--delta-base-offset', join(found.objects, 'pack', 'pack')],
+    ],
     {
       gitDir: delivery.gitDirectory,
       objects: found.objects,
@@ -48,6 +65,18 @@ const copyObjects = async (found: LocalRepository, delivery: Delivery): Promise<
       signal: delivery.signal,
     },
   )
+  const names = packed.split('\n').flatMap((hash) => packFiles.map((end) => [`pack-${hash}.${end}`]))
+  await handOver(found.gitDir, join(found.objects, 'pack'), names)
+}
+
+/** The branch is there: so are its folders, and they are the owner's. */
+const delivered = async (
+  found: LocalRepository,
+  delivery: Delivery,
+  status: Delivered['status'],
+): Promise<Delivered> => {
+  await handOver(found.gitDir, join(found.gitDir, 'refs', 'heads'), [delivery.branch.split('/')])
+  return done(delivery, status)
 }
 
 const deliverToPath = async (delivery: Delivery): Promise<Outcome> => {
@@ -56,7 +85,7 @@ const deliverToPath = async (delivery: Delivery): Promise<Outcome> => {
   const look = () => lookLocal(found.gitDir, delivery, delivery.commit)
   const [standing, based] = await Promise.all([look(), holdsBase(found, delivery)])
   if (!standing.ok) return standing
-  if (standing.status === 'already_there') return done(delivery, 'already_there')
+  if (standing.status === 'already_there') return delivered(found, delivery, 'already_there')
   if (!based)
     return failure('base_moved', `${delivery.repository.display} no longer holds the base ${delivery.base}.`)
   await copyObjects(found, delivery)
@@ -66,10 +95,10 @@ const deliverToPath = async (delivery: Delivery): Promise<Outcome> => {
     allow: [0, 1, 128],
     signal: delivery.signal,
   })
-  if (made.exitCode === 0) return done(delivery, 'delivered')
+  if (made.exitCode === 0) return delivered(found, delivery, 'delivered')
   const again = await look()
   if (!again.ok) return again
-  if (again.status === 'already_there') return done(delivery, 'already_there')
+  if (again.status === 'already_there') return delivered(found, delivery, 'already_there')
   return failure('rejected', `The branch ${delivery.branch} could not be made: ${made.stderr}`)
 }
 

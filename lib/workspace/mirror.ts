@@ -14,6 +14,7 @@ import {
 import type { Failure } from './failure.ts'
 import { git } from './git.ts'
 import type { Credentials } from './git-environment.ts'
+import { linkObjects } from './link-objects.ts'
 import { withLock } from './lock.ts'
 import { endOrphan, expectChild, forgetChild, noteChild, sweepLeftovers } from './orphan.ts'
 import { removeTree } from './remove-tree.ts'
@@ -60,6 +61,9 @@ const isCurrent = async (directory: string, seen: Advertised): Promise<boolean> 
   }
   return same === wanted.size
 }
+
+const isEmpty = async (directory: string): Promise<boolean> =>
+  (await git(['for-each-ref', '--count=1'], { gitDir: directory })).stdout.length === 0
 
 type FetchOptions = {
   /** The worker's data folder. */
@@ -129,6 +133,8 @@ export const fetchMirror = async (options: FetchOptions): Promise<Mirror | Failu
   const problem = await withLock(`${directory}.lock`, lock, async () => {
     if (await endOrphan(note)) await sweepLeftovers(directory)
     else if (await isCurrent(directory, seen)) return null
+    if (seen.refs.size > 0 && (await isEmpty(directory)))
+      await linkObjects(options.repository, join(directory, 'objects'), options.signal)
     const failed = await fetchInto(directory, seen, note, options)
     // Every way out of git's own hands has tidied up; a note that stays makes the next call tidy instead.
     if (failed === null) forgetChild(note)

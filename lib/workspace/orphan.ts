@@ -1,28 +1,18 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { startOf } from '../process/stat.ts'
 
-const noteSchema = z.object({ pid: z.number().int().positive(), started: z.string() })
-
-/** When the process started, in the kernel's own count, so that a reused id is not taken for it. Null: unknown or gone. */
-const startOf = (pid: number): string | null => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return fields[0] === 'Z' ? null : (fields[19] ?? null)
-  } catch {
-    return null
-  }
-}
+const noteSchema = z.object({ pid: z.number().int().positive(), started: z.number().nullable() })
 
 /** Says that a child is about to start, so that whoever comes after a kill in that moment tidies up too. */
 export const expectChild = (file: string): void => writeFileSync(file, '{}')
 
 /** Notes a child that outlives us if we are killed. */
 export const noteChild = (file: string, pid: number): void =>
-  writeFileSync(file, JSON.stringify({ pid, started: startOf(pid) ?? '' }))
+  writeFileSync(file, JSON.stringify({ pid, started: startOf(pid) }))
 
 /** The child ended by itself. */
 export const forgetChild = (file: string): void => rmSync(file, { force: true })
@@ -38,7 +28,7 @@ export const endOrphan = async (file: string): Promise<boolean> => {
     return true
   }
   if (note === undefined) return true
-  for (let tries = 0; tries < 100 && startOf(note.pid) === note.started; tries++) {
+  for (let tries = 0; tries < 100 && note.started !== null && startOf(note.pid) === note.started; tries++) {
     try {
       process.kill(-note.pid, 'SIGKILL')
     } catch {

@@ -1,11 +1,11 @@
 import { commitMessage } from './commit-message.ts'
 import { gitWord } from './git.ts'
-import { onObjects, type Run } from './run-folder.ts'
+import { onObjects, type RunStart } from './run-folder.ts'
 
 export type SquashInput = { tree: string; intent: string; sessionId: string; date: Date }
 
 /** Writes exactly one commit of a tree on the base. The same input gives the same commit, on any machine. */
-export const squash = (run: Run, input: SquashInput): Promise<string> => {
+export const squash = (run: RunStart, input: SquashInput): Promise<string> => {
   const date = `@${Math.floor(input.date.getTime() / 1000)} +0000`
   return gitWord(['commit-tree', '-p', run.base, input.tree], {
     ...onObjects(run),

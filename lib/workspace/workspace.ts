@@ -1,5 +1,5 @@
 import { copyFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { type Captured, capture } from './capture.ts'
 import { type Changes, changedPaths } from './changes.ts'
 import { type Checkpoint, checkpoint, restoreCheckpoint } from './checkpoint.ts'
@@ -16,19 +16,16 @@ import { git, gitWord } from './git.ts'
 import { writePatch } from './patch.ts'
 import { removeTree } from './remove-tree.ts'
 import { reset } from './reset.ts'
-import { onTree, prepareFolder, type Run, type RunStart } from './run-folder.ts'
-import { readShallow, writeSkeleton } from './skeleton.ts'
-import { type SquashInput, squash } from './squash.ts'
+import { onTree, type Run } from './run-folder.ts'
+import { squash } from './squash.ts'
+import { createTrusted, type OpenOptions, type Trusted } from './trusted.ts'
 
 /** One worker run's working tree and the repository that we believe. Functions throw GitError when git itself fails. */
-export type Workspace = {
+export type Workspace = Trusted & {
   /** Where engines and checks work. */
   tree: string
-  base: string
   /** The base's tree: a captured tree equal to it means that nothing changed. */
   baseTree: string
-  /** Our bare repository, for delivery; never to be shown to an engine. */
-  gitDirectory: string
   capture(): Promise<Captured>
   /** Before and after an engine's run they tell whether it wrote to any file of the work. */
   stamps(): Promise<FileStamps>
@@ -37,25 +34,11 @@ export type Workspace = {
   checkpoint(tree: string): Promise<Checkpoint>
   /** Captures and saves the files as they stand although the run's own signal has fired; `signal` ends this. */
   save(signal: AbortSignal): Promise<Checkpoint & { tree: string }>
-  squash(input: SquashInput): Promise<string>
   cleanCheckout(commit: string, directory: string): Promise<void>
   changedPaths(commit: string): Promise<Changes>
   writePatch(commit: string, file: string): Promise<number>
   /** Removes the run's whole folder. */
   close(): Promise<void>
-}
-
-export type OpenOptions = {
-  /** A private folder of this run; what an earlier run left there is removed. */
-  run: string
-  /** Where the tree is made; in `run` when it is not said. */
-  tree?: string
-  mirror: string
-  /** A full commit of the mirror. */
-  base: string
-  /** Earlier work to go on with; it shows as uncommitted changes on the base. */
-  checkpoint?: Checkpoint
-  signal?: AbortSignal
 }
 
 const carriedRefs = async (mirror: string, signal: AbortSignal | undefined): Promise<string> => {
@@ -71,32 +54,6 @@ const findBaseTree = (options: OpenOptions): Promise<string> =>
     gitDir: options.mirror,
     signal: options.signal,
   })
-
-/** Makes the folder and our repository in it; what stays where a run before is adopted is its engine's. */
-const createTrusted = async (options: OpenOptions, adopts: boolean): Promise<RunStart> => {
-  const root = resolve(options.run)
-  const mirror = resolve(options.mirror)
-  const tree = resolve(options.tree ?? join(root, 'tree'))
-  const kept = adopts ? { names: ['engine.git', 'tree'], tree: true } : { names: [], tree: false }
-  const [shallow] = await Promise.all([readShallow(mirror), prepareFolder(root, tree, kept)])
-  const start: RunStart = {
-    trusted: join(root, 'trusted.git'),
-    index: join(root, 'index'),
-    engine: join(root, 'engine.git'),
-    tree,
-    mirror,
-    base: options.base,
-    shallow,
-    signal: options.signal,
-  }
-  await writeSkeleton(start.trusted, {
-    head: 'refs/gatehouse/none',
-    nameLength: start.base.length,
-    alternates: [join(mirror, 'objects')],
-    shallow,
-  })
-  return start
-}
 
 /**
  * Makes a run's folder: our repository, the engine's, and the tree checked out at the base or at a checkpoint. Throws

@@ -90,7 +90,7 @@ export const goodResult = (command: Command): Result => {
     case 'Preflight':
       return { outcome: 'Preflight', problems: [] }
     case 'Prepare':
-      return { outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: startTree }
+      return { outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: startTree, warnings: [] }
     case 'Draft':
       return {
         ...{ outcome: 'Draft', contract: command.session.contract ?? aContract() },

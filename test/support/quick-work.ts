@@ -6,7 +6,7 @@ export const quickWork = ({ step, session }: Command, verdict: 'failed' | 'passe
   const results = [aResult({ verdict, output_tail: 'x'.repeat(4000) })]
   switch (step) {
     case 'Prepare':
-      return { outcome: step, base: sha('a'), start_commit: sha('a'), tree: sha('b') }
+      return { outcome: step, base: sha('a'), start_commit: sha('a'), tree: sha('b'), warnings: [] }
     case 'Draft':
       return {
         ...{ outcome: step, contract: session.contract ?? aContract(), provenance: 'operator_supplied' },

@@ -11,6 +11,7 @@ import { branchName, checkDeliverable } from '../../../lib/workspace/delivery-ch
 import { pinBase } from '../../../lib/workspace/mirror.ts'
 import { preflightTree } from '../../../lib/workspace/preflight.ts'
 import type { Place } from '../../../lib/workspace/surroundings/place.ts'
+import { uncommittedWarnings } from '../../../lib/workspace/uncommitted.ts'
 import { contractOf, evaluate, setUp, withoutSetup } from '../evaluate.ts'
 import { mirrorOf, openAt, repositoryOf, WorkerFault, type WorkerSession, workspaceOf } from '../session.ts'
 
@@ -97,7 +98,17 @@ export const prepare = async (session: WorkerSession, command: Command): Promise
   await pinBase(found.mirror, command.session.id, found.commit)
   const workspace = await openAt(session, command, found.mirror, found.commit)
   session.workspace = workspace
-  return { outcome: 'Prepare', base: found.commit, start_commit: found.commit, tree: workspace.baseTree }
+  const warnings = await uncommittedWarnings({
+    ...{
+      repository: repositoryOf(command),
+      mirror: found.mirror,
+      commit: found.commit,
+      signal: session.signal,
+    },
+    scratch: join(session.folder, 'source-index'),
+  })
+  const { commit } = found
+  return { outcome: 'Prepare', base: commit, start_commit: commit, tree: workspace.baseTree, warnings }
 }
 
 const filesOf = (tree: string): RepositoryFiles => {

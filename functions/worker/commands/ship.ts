@@ -10,17 +10,25 @@ import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
+import type { Trusted } from '../../../lib/workspace/trusted.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
 import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
 import { sha256Of } from '../kept-file.ts'
-import { commandSuffix, outputFolder, repositoryOf, type WorkerSession, workspaceOf } from '../session.ts'
+import {
+  commandSuffix,
+  outputFolder,
+  repositoryOf,
+  trustedOf,
+  type WorkerSession,
+  workspaceOf,
+} from '../session.ts'
 import { checkpointOf, evaluateWorktree, treeResults } from './validate.ts'
 
 type Review = NonNullable<Extract<Result, { outcome: 'Verify' }>['review']>
 
 /** The one commit that would be delivered; the same for the same work, so that a fresh worker makes it again. */
-const squashed = (workspace: Workspace, command: Command): Promise<string> =>
-  workspace.squash({
+const squashed = (trusted: Trusted, command: Command): Promise<string> =>
+  trusted.squash({
     tree: checkpointOf(command).tree,
     intent: command.session.intent,
     sessionId: command.session.id,
@@ -150,19 +158,19 @@ export const deliver = async (session: WorkerSession, command: Command): Promise
   })
   const identity = command.session.review_identity
   if (!identity) return refuse('review_moved', 'the session has no review')
-  const workspace = await workspaceOf(session, command)
-  const commit = await squashed(workspace, command)
+  const trusted = await trustedOf(session, command)
+  const commit = await squashed(trusted, command)
   if (
     commit !== identity.commit ||
     checkpointOf(command).tree !== identity.tree ||
-    workspace.base !== identity.base
+    trusted.base !== identity.base
   ) {
     return refuse('review_moved', `the work now makes commit ${commit}, the review showed ${identity.commit}`)
   }
   const delivered = await deliverBranch({
     repository: repositoryOf(command),
-    gitDirectory: workspace.gitDirectory,
-    base: workspace.base,
+    gitDirectory: trusted.gitDirectory,
+    base: trusted.base,
     commit,
     branch: branchName(command.session.id),
     signal: session.signal,

@@ -35,6 +35,13 @@ const heldBy = ({ work }: LaunchFolder): string => join(work, 'held-by')
 export const holderOf = (runs: string, id: string): Promise<string | null> =>
   readFile(heldBy(launchFolder(runs, id)), 'utf8').catch(() => null)
 
+/** The launch that a worker had last, by its id; null when none is there. */
+export const launchHeldBy = async (runs: string, worker: string): Promise<string | null> => {
+  const ids = (await readdir(runs).catch((): string[] => [])).filter(isLaunch)
+  const holders = await Promise.all(ids.map((id) => holderOf(runs, id)))
+  return ids[holders.indexOf(worker)] ?? null
+}
+
 /** Makes the folder of a session's launch in the root of the runs, which is there; what stood there goes. */
 export const makeLaunch = async (runs: string, id: string, worker: string): Promise<LaunchFolder> => {
   const launch = launchFolder(runs, id)

@@ -55,7 +55,7 @@ const reviewed: Fact = {
 }
 const prepared: Fact = {
   type: 'workspace_prepared',
-  data: { base: sha('a'), start_commit: sha('a'), tree: sha('d') },
+  data: { base: sha('a'), start_commit: sha('a'), tree: sha('d'), warnings: [] },
 }
 
 /** What is wrong with a session when the sweep comes. */

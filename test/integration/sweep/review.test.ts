@@ -29,7 +29,10 @@ const atReview = async (
     ...{ tree: reviewed, contract_hash: '' },
   }
   const facts: Fact[] = [
-    { type: 'workspace_prepared', data: { base: sha('a'), start_commit: sha('a'), tree: sha('b') } },
+    {
+      type: 'workspace_prepared',
+      data: { base: sha('a'), start_commit: sha('a'), tree: sha('b'), warnings: [] },
+    },
     {
       type: 'diff_ready',
       data: {

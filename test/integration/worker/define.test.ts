@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shortId } from '../../../lib/ids.ts'
-import { git, makeRepository, temporaryFolder } from '../../repositories.ts'
+import { git, makeRepository, temporaryFolder, writeFiles } from '../../repositories.ts'
 import { contractOf } from './commands.ts'
 import { outcome, startSession } from './support.ts'
 
@@ -42,6 +42,15 @@ test('a tree that can’t be checked out whole is told, and a start in spite of 
   const session = await startSession({ repo: directory })
   expect(await problemsOf(session)).toMatchObject([{ failure_kind: 'configuration' }])
   expect(outcome(await session.run('Prepare'), 'Prepare').start_commit).toBe(head)
+})
+
+test('work in the repository that no commit holds is told with the start, and is no part of it', async () => {
+  const session = await startSession()
+  expect(outcome(await session.run('Prepare'), 'Prepare').warnings).toEqual([])
+  writeFiles(session.repository.directory, { 'a.txt': 'changed\n', 'new.txt': 'new\n' })
+  const { warnings, start_commit } = outcome(await session.run('Prepare'), 'Prepare')
+  expect(start_commit).toBe(session.repository.head)
+  expect(warnings).toEqual([expect.stringContaining('no commit holds (a.txt, new.txt)')])
 })
 
 test('a start in spite of a base that does not resolve fails as such, and so does one without a repository', async () => {

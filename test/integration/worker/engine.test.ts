@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { liveProcesses } from '../../../lib/process/live.ts'
+import { startOf } from '../../../lib/process/stat.ts'
+import { temporaryFolder } from '../../repositories.ts'
+import { startDaemon } from '../../support/daemon.ts'
 import { aCommand, contractOf } from './commands.ts'
 import { eventually, exists, outcome, startSession } from './support.ts'
 
@@ -147,4 +150,14 @@ test('an engine that destroys its worktree has written to it', async () => {
   const start = await session.prepare()
   const result = await session.run('Code', { ...start, engine_command: 'rm -rf "$PWD"' })
   expect(outcome(result, 'Code')).toMatchObject({ changed: false, touched: true })
+})
+
+test('a daemon of the engine that renamed itself is gone before its work is judged', async () => {
+  const session = await startSession()
+  const start = await session.prepare()
+  const note = join(temporaryFolder(), 'pid')
+  const engine_command = startDaemon(note, '$PWD')
+  const result = await session.run('Code', { ...start, engine_command })
+  expect(outcome(result, 'Code')).toMatchObject({ status: 'finished', survivors: 0 })
+  expect(startOf(Number(readFileSync(`${note}.done`, 'utf8')))).toBeNull()
 })

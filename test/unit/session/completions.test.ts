@@ -63,7 +63,7 @@ describe('a result', () => {
   it('of another step than the session’s is refused', () => {
     const wrong = () =>
       completed(sessionAt('running', 'Code'), {
-        ...{ outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: sha('b') },
+        ...{ outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: sha('b'), warnings: [] },
       })
     expect(wrong).toThrow(expect.objectContaining({ code: 'illegal_transition' }))
   })

@@ -6,7 +6,7 @@ import { decideGate, type GateAction } from '../../../lib/session/gate-decisions
 import { needsYou, openGate, shown } from '../../../lib/session/gates.ts'
 import { approve } from '../../../lib/session/review-decisions.ts'
 import { aContract, ada } from '../../support/sessions.ts'
-import { aFailedDelivery, aPreflight, aRun, failed, unrun } from './results.ts'
+import { aFailedDelivery, aPreflight, aPreparation, aRun, failed, unrun } from './results.ts'
 import { setOut, setOutTo } from './road.ts'
 
 const told = (code: string) => expect.objectContaining({ code })
@@ -152,5 +152,20 @@ describe('what a gate shows', () => {
   it('is bounded whatever led to it', () => {
     const gate = openGate('validate', 0, { context: '\u0007'.repeat(100_000) })
     expect(gate.type === 'gate_opened' && gate.data.context).toHaveLength(limits.gateContext)
+  })
+})
+
+describe('what there is to know of where the work comes from', () => {
+  it('is in the session, and at the gates of contract and review', () => {
+    const warning = 'The session works on commit aaaa alone.'
+    const road = setOutTo('Prepare')
+    road.work({ ...aPreparation, warnings: [warning] })
+    expect(road.document.source_warnings).toEqual([warning])
+    road.to('Confirm')
+    expect(needsYou(road.document)?.context).toContain(warning)
+    road.to('Review')
+    expect(needsYou(road.document)).toMatchObject({
+      ...{ kind: 'approval', context: expect.stringContaining(warning) },
+    })
   })
 })

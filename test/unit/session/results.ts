@@ -74,7 +74,7 @@ export const aPreflight = (
 })
 
 export const aPreparation: Of<'Prepare'> = {
-  ...{ outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: startTree },
+  ...{ outcome: 'Prepare', base: sha('a'), start_commit: sha('a'), tree: startTree, warnings: [] },
 }
 
 export const aDraft = (more: Partial<Of<'Draft'>> = {}): Of<'Draft'> => ({
