@@ -1,8 +1,7 @@
 import { GatehouseError } from '../errors.ts'
 import type { AgentRecord } from '../journal/agent/envelope.ts'
 import { agentRecordOf } from '../journal/agent/from-entry.ts'
-import { encode, type Refusal } from '../journal/agent/interchange.ts'
-import { isWireType } from '../journal/agent/wire-types.ts'
+import { encode, hasPlace, type Refusal } from '../journal/agent/interchange.ts'
 import type { SessionItem } from '../session/item.ts'
 import type { Platform } from './platform.ts'
 import { provenEntries } from './proven-entries.ts'
@@ -18,8 +17,8 @@ async function* recordsOf(parts: Parts, item: SessionItem): AsyncGenerator<Agent
 
 const refusalOf = async (parts: Parts, item: SessionItem): Promise<Refusal | null> => {
   let exportable = 0
-  for await (const { sequence, type } of recordsOf(parts, item)) {
-    if (!isWireType(type)) return { sequence, type, exportable }
+  for await (const record of recordsOf(parts, item)) {
+    if (!hasPlace(record)) return { sequence: record.sequence, type: record.type, exportable }
     exportable++
   }
   return null
