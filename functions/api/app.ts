@@ -10,6 +10,7 @@ import { authenticate } from './auth.ts'
 import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
 import { requireJson } from './input.ts'
+import type { Log } from './log.ts'
 import { problem, toGatehouseError } from './problem.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { branchRoutes } from './routes/branches.ts'
@@ -24,9 +25,6 @@ import { serviceRoutes } from './routes/service.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { snapshotRoutes } from './routes/snapshot.ts'
 import { workerRoutes } from './routes/worker.ts'
-
-/** Where the API writes what went wrong on our side; one line a fault, with the request's id. */
-export type Log = (line: { level: 'error'; message: string; request_id: string; error: string }) => void
 
 /**
  * @module

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { z } from 'zod'
+import { nameOfContent } from '../../lib/artifact-name.ts'
 import type { CheckResult } from '../../lib/contract/schema.ts'
 import { GatehouseError } from '../../lib/errors.ts'
-import { nameOfContent } from '../../lib/session/artifact-name.ts'
 import { complete } from '../../lib/session/completions.ts'
 import type { Runtime, SessionItem } from '../../lib/session/item.ts'
 import {

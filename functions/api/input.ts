@@ -17,6 +17,12 @@ const unfitNumber = (value: number): string | null =>
     ? 'is too large or too small a number to be kept'
     : null
 
+const unfitKey = (key: string, plainText: boolean): string[] => {
+  if (key === '__proto__') return ['has the key __proto__, which can’t be kept']
+  const text = plainText ? unfitText(key) : null
+  return text === null ? [] : [`has a key that ${text}`]
+}
+
 const unfit = (value: unknown, path: readonly string[], plainText: boolean): FieldError[] => {
   const at = path.join('.')
   if (typeof value === 'string' || typeof value === 'number') {
@@ -27,9 +33,7 @@ const unfit = (value: unknown, path: readonly string[], plainText: boolean): Fie
   if (path.length >= deepest) return [{ path: at, message: 'is nested too deeply' }]
   return Object.entries(value).flatMap(([key, inner]) => [
     // Object libraries take this name for the prototype, and the value would be lost without a word.
-    ...(key === '__proto__' || (plainText && unfitText(key) !== null)
-      ? [{ path: at, message: 'has a key that can’t be kept' }]
-      : []),
+    ...unfitKey(key, plainText).map((message) => ({ path: at, message })),
     ...unfit(inner, [...path, key], plainText),
   ])
 }

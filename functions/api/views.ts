@@ -19,8 +19,7 @@ export const withOutput = async (
   results: CheckResult[],
 ): Promise<CheckResult[]> => {
   if (artifact === null) return results
-  const text = await platform.artifacts.text(item, artifact)
-  return text === null ? results : resultsSchema.parse(JSON.parse(text))
+  return platform.artifacts.json(item, artifact, resultsSchema)
 }
 
 /** A session as a list shows it: without the outputs of its checks. */
@@ -90,8 +89,7 @@ export const reviewView = async (platform: Platform, item: SessionItem): Promise
   const { review_identity: identity, review_stat: stat, review_artifact: artifact } = document
   if (!identity || !stat || !artifact)
     throw new GatehouseError('not_found', `session ${item.id} has no review yet`)
-  const text = await platform.artifacts.text(item, artifact)
-  if (text === null) throw new GatehouseError('internal', 'the review’s content is missing')
+  const body = await platform.artifacts.json(item, artifact, reviewBodySchema)
   const [checks, baseline] = await Promise.all([
     withOutput(platform, item, document.last_results_artifact, document.last_check_results),
     withOutput(platform, item, document.baseline_artifact, document.baseline),
@@ -106,6 +104,6 @@ export const reviewView = async (platform: Platform, item: SessionItem): Promise
     finding: document.no_change_finding,
     accepted_red: document.accepted_red,
     source_warnings: document.source_warnings,
-    ...reviewBodySchema.parse(JSON.parse(text)),
+    ...body,
   }
 }

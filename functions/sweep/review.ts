@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Fact } from '../../lib/journal/facts.ts'
 import type { Document } from '../../lib/session/document.ts'
 import { fail } from '../../lib/session/fail.ts'
@@ -26,14 +25,6 @@ export const claimOf = ({ review_identity: review, checkpoint, start_tree }: Doc
   return { kind: 'bundle', name: checkpoint.bundle, sha256: checkpoint.bundle_sha256 }
 }
 
-const sha256Of = async (platform: Platform, key: string): Promise<string | null> => {
-  const stream = await platform.blobs.stream(key)
-  if (!stream) return null
-  const hash = createHash('sha256')
-  for await (const chunk of stream) hash.update(chunk)
-  return hash.digest('hex')
-}
-
 /**
  * Reads the saved work; one that was shown to be whole before needs only to be there still, and so does one that was
  * saved before hashes were recorded: the delivery makes the reviewed commit from it anew, and compares.
@@ -48,7 +39,7 @@ const readBundle = async (
   const told = sha256 === null ? 'is there' : `is there and hashes to ${sha256}`
   const proof = { proven: true, proof: `bundle ${name} ${told}` } as const
   if (document.review_restored || sha256 === null) return (await platform.blobs.exists(key)) ? proof : missing
-  const found = await sha256Of(platform, key)
+  const found = await platform.blobs.sha256(key)
   if (found === null) return missing
   return found === sha256 ? proof : { proven: false, reason: 'the saved work was changed since' }
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { type EngineOutcome, runCommandEngine } from '../../lib/engine/command.ts'
 import { buildPrompt } from '../../lib/engine/prompt.ts'
 import type { GuidanceMessage, Reports } from '../../lib/engine/tools.ts'
+import { keptLog } from '../../lib/kept-file.ts'
 import { unknownUsage } from '../../lib/session/document.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import type { Workspace } from '../../lib/workspace/workspace.ts'
@@ -80,8 +81,8 @@ export const runEngine = async (
   const { session: facts } = command
   if (facts.engine_command === null) throw new WorkerFault('the session names no engine command')
   const { engine_command, iterations: iteration, steering_messages: steering, intent } = facts
-  const name = `engine-${iteration}-${commandSuffix(command)}.log`
-  const output = { name, file: join(outputFolder(session), name) }
+  const name = `engine-${iteration}-${commandSuffix(command)}`
+  const outputFile = join(outputFolder(session), `${name}.log`)
   const { failing } = command
   const tools = await toolsFor(session, command)
   const budget = watchBudget(command.budget_left_usd, tools.reports)
@@ -100,7 +101,7 @@ export const runEngine = async (
       env: session.env,
       tools: { url: tools.url, token: tools.token },
       timeoutMs: timeLeft(command, Date.now()),
-      outputFile: output.file,
+      outputFile,
       marker: command.id,
       place: session.root,
       signal: AbortSignal.any([session.signal, budget.signal]),
@@ -109,6 +110,7 @@ export const runEngine = async (
     if (session.signal.aborted) throw new WorkerFault('stopped while the engine ran')
     await tools.close()
     const status = run.status === 'cancelled' ? 'over_budget' : run.status
+    const output = await keptLog(name, outputFile)
     return { run: { ...run, status }, reported: reportedIn(tools.reports(), steering.length), output }
   } finally {
     budget.close()

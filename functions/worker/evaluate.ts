@@ -3,6 +3,7 @@ import type { Captures } from '../../lib/contract/capture.ts'
 import { evaluateContract, runSetup } from '../../lib/contract/evaluate.ts'
 import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
 import { notRun } from '../../lib/contract/verdict.ts'
+import type { KeptLog } from '../../lib/kept-file.ts'
 import { limits } from '../../lib/limits.ts'
 import type { ProcessResult } from '../../lib/process/run.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
@@ -36,6 +37,10 @@ export const contractOf = (command: Command): Contract => {
   return command.session.contract
 }
 
+/** Uploads logs, before anything says that they are there. */
+const keep = (session: WorkerSession, logs: readonly KeptLog[]): Promise<void> =>
+  session.client.upload(logs.map((log) => ({ kind: 'artifact', ...log })))
+
 /** How the setup failed, in words, with its process's end and the artifact that holds its output. */
 export type SetupFailure = { detail: string; result: ProcessResult; artifact: string | null }
 
@@ -67,14 +72,14 @@ export const setUp = async (
   if (contract.setup.length === 0) return null
   const done = await runSetup(placeOf(session, command, contract, place, what), {
     onStarted: (line) => session.reporter.event({ type: 'setup_started', data: { command: line } }),
-    onCompleted: (line, { ended, exitCode, head, tail }, artifact) => {
+    onCompleted: async (line, { ended, exitCode, head, tail }, log) => {
+      await keep(session, [log])
       const ok = ended === 'exited' && exitCode === 0
-      const data = { command: line, ok, output_head: head, output_tail: tail, artifact }
+      const data = { command: line, ok, output_head: head, output_tail: tail, artifact: log.name }
       session.reporter.event({ type: 'setup_completed', data })
     },
   })
   if (session.signal.aborted) throw new WorkerFault('stopped during setup')
-  await session.client.upload(done.artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
   if (done.ok) return null
   const { result } = done
   const deadline = deadlineOf(command)
@@ -94,14 +99,16 @@ export const evaluate = async (
   command: Command,
   options: { place: Place; what: string; phase: 'baseline' | 'gate' },
 ): Promise<{ results: CheckResult[]; captures: Captures }> => {
-  const { results, artifacts, captures } = await evaluateContract({
+  const { results, captures } = await evaluateContract({
     ...placeOf(session, command, contractOf(command), options.place, options.what),
     phase: options.phase,
     captures: command.captures,
     onCheckStarted: ({ name }) => session.reporter.event({ type: 'check_started', data: { name } }),
-    onCheckCompleted: (result) => session.reporter.event({ type: 'check_completed', data: { result } }),
+    onCheckCompleted: async (result, logs) => {
+      await keep(session, logs)
+      session.reporter.event({ type: 'check_completed', data: { result } })
+    },
   })
   if (session.signal.aborted) throw new WorkerFault('stopped during the checks')
-  await session.client.upload(artifacts.map((artifact) => ({ kind: 'artifact', ...artifact })))
   return { results, captures }
 }

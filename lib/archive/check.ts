@@ -5,9 +5,10 @@ import { limits } from '../limits.ts'
 import { type Document, documentSchema } from '../session/document.ts'
 import { isTerminal } from '../session/states.ts'
 import { ArchiveError } from './error.ts'
+import { createKeptParts, jsonOf } from './kept-parts.ts'
 import type { Manifest } from './manifest.ts'
 import { type ArchivePart, partsOf } from './parts.ts'
-import { createReplay, jsonOf, type Replayed } from './replay.ts'
+import { createReplay, type Replayed } from './replay.ts'
 import type { Bounds } from './unpack.ts'
 
 /** What a whole archive was found to be. */
@@ -39,19 +40,17 @@ const requireFinished = ({ state, execution_stopped }: Document): void => {
     throw new ArchiveError('its session had not ended: only a finished session can be imported')
 }
 
-const requireBundle = ({ checkpoint }: Document, bundles: ReadonlyMap<string, string>): void => {
-  if (checkpoint?.bundle == null) return
-  const found = bundles.get(checkpoint.bundle)
-  if (found === undefined) throw new ArchiveError('the bundle of its last checkpoint is missing')
-  if (checkpoint.bundle_sha256 !== null && found !== checkpoint.bundle_sha256)
-    throw new ArchiveError('the bundle of its last checkpoint is not the one that was recorded')
+/** One that was saved before hashes were recorded has at least to be there. */
+const requireBundle = ({ checkpoint }: Document, written: ReadonlyMap<string, string>): void => {
+  if (checkpoint?.bundle != null && !written.has(`bundles/${checkpoint.bundle}`))
+    throw new ArchiveError('the bundle of its last checkpoint is missing')
 }
 
 /** Looks at each part when it comes; what they come to is told at the end. */
 const createCheck = (manifest: Manifest, team: string) => {
   if (manifest.team !== team) throw new ArchiveError(`its session is of another team, ${manifest.team}`)
-  const replay = createReplay(manifest)
-  const bundles = new Map<string, string>()
+  const kept = createKeptParts()
+  const replay = createReplay(manifest, kept)
   const written = new Map<string, string>()
   let document: Document | null = null
 
@@ -61,8 +60,7 @@ const createCheck = (manifest: Manifest, team: string) => {
       if (object) written.set(object.name, object.sha256)
       if (part.kind === 'document') document = readDocument(part.text)
       else if (part.kind === 'segment') replay.take(part.segment)
-      else if (part.kind === 'file' && part.folder === 'bundles') bundles.set(part.name, part.sha256)
-      else if (part.kind === 'file') replay.keep(part.name, part.body)
+      else if (part.kind === 'file') kept.keep(part)
     },
 
     end: (): Checked => {
@@ -70,7 +68,7 @@ const createCheck = (manifest: Manifest, team: string) => {
         throw new ArchiveError('its document is of another session than its manifest')
       const replayed = replay.end(document)
       requireFinished(document)
-      requireBundle(document, bundles)
+      requireBundle(document, written)
       const fingerprint = sha256(canonical([manifest.session_id, ...written]))
       return { ...replayed, document, written, fingerprint }
     },

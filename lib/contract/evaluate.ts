@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { type KeptLog, keptLog } from '../kept-file.ts'
 import { limits } from '../limits.ts'
 import { type ProcessResult, type ProcessSpec, runProcess } from '../process/run.ts'
 import type { Captures } from './capture.ts'
@@ -42,17 +43,15 @@ export type Evaluation = EvaluationPlace & {
   /** What an earlier baseline captured; empty on the baseline itself. */
   captures: Captures
   onCheckStarted?: (check: ContractCheck) => void
-  onCheckCompleted?: (result: CheckResult) => void
+  /** Waited for, with the outputs of the check's runs; whatever it throws ends the evaluation. */
+  onCheckCompleted?: (result: CheckResult, artifacts: readonly KeptLog[]) => Promise<void>
 }
 
-/** A full output: `name` is what the CheckResult names, `file` where it lies. */
-type Artifact = { name: string; file: string }
-
-export type EvaluationResult = { results: CheckResult[]; artifacts: Artifact[]; captures: Captures }
+export type EvaluationResult = { results: CheckResult[]; artifacts: KeptLog[]; captures: Captures }
 
 export type SetupResult =
-  | { ok: true; artifacts: Artifact[] }
-  | { ok: false; artifacts: Artifact[]; command: string; result: ProcessResult }
+  | { ok: true; artifacts: KeptLog[] }
+  | { ok: false; artifacts: KeptLog[]; command: string; result: ProcessResult }
 
 /**
  * Runs every check in order, also after a failure (spec/coder-session.md 5.4). A capture runs on the baseline
@@ -61,7 +60,7 @@ export type SetupResult =
  */
 export const evaluateContract = async (evaluation: Evaluation): Promise<EvaluationResult> => {
   const results: CheckResult[] = []
-  const artifacts: Artifact[] = []
+  const artifacts: KeptLog[] = []
   const captures: Captures = { ...evaluation.captures }
   for (const [index, check] of evaluation.contract.checks.entries()) {
     if (check.baseline && evaluation.phase === 'gate') {
@@ -76,7 +75,7 @@ export const evaluateContract = async (evaluation: Evaluation): Promise<Evaluati
     if (check.baseline && run !== undefined) {
       captures[check.name] = { digest: run.facts.digest, number: run.facts.number, result: done.result }
     }
-    evaluation.onCheckCompleted?.(done.result)
+    await evaluation.onCheckCompleted?.(done.result, done.artifacts)
   }
   return { results, artifacts, captures }
 }
@@ -89,22 +88,25 @@ export const runSetup = async (
   place: EvaluationPlace,
   watch: {
     onStarted?: (command: string) => void
-    onCompleted?: (command: string, result: ProcessResult, artifact: string) => void
+    /** Waited for; whatever it throws ends the setup. */
+    onCompleted?: (command: string, result: ProcessResult, artifact: KeptLog) => Promise<void>
   } = {},
 ): Promise<SetupResult> => {
-  const artifacts: Artifact[] = []
+  const artifacts: KeptLog[] = []
   for (const [index, command] of place.contract.setup.entries()) {
-    const artifact = artifactOf(place, `setup-${index + 1}`)
-    artifacts.push(artifact)
+    const base = `${place.artifactPrefix}-setup-${index + 1}`
+    const file = fileOf(place, base)
     watch.onStarted?.(command)
     const timeoutMs = Math.max(0, Math.min(limits.setupTimeoutMs, timeLeft(place)))
     const foreign = (await place.surroundings?.before()) ?? null
     const result =
       foreign === null
-        ? await runProcess(specOf(place, command, timeoutMs, artifact.file))
-        : await notStarted(foreign, artifact.file)
+        ? await runProcess(specOf(place, command, timeoutMs, file))
+        : await notStarted(foreign, file)
     if (foreign === null) await place.surroundings?.after()
-    watch.onCompleted?.(command, result, artifact.name)
+    const artifact = await keptLog(base, file)
+    artifacts.push(artifact)
+    await watch.onCompleted?.(command, result, artifact)
     if (result.ended !== 'exited' || result.exitCode !== 0) return { ok: false, artifacts, command, result }
   }
   return { ok: true, artifacts }
@@ -114,9 +116,9 @@ const evaluateCheck = async (
   evaluation: Evaluation,
   check: ContractCheck,
   index: number,
-): Promise<{ result: CheckResult; runs: CheckRun[]; artifacts: Artifact[] }> => {
+): Promise<{ result: CheckResult; runs: CheckRun[]; artifacts: KeptLog[] }> => {
   const runs: CheckRun[] = []
-  const artifacts: Artifact[] = []
+  const artifacts: KeptLog[] = []
   const skipped = (reason: 'deadline' | 'cancelled' | 'foreign_surroundings', why = '') => ({
     result: { ...notRun(check, reason, evaluation.phase, why), runs: runs.length },
     ...{ runs, artifacts },
@@ -135,10 +137,11 @@ const evaluateCheck = async (
     const foreign = (await evaluation.surroundings?.before()) ?? null
     if (foreign !== null) return skipped('foreign_surroundings', foreign)
     const suffix = wanted > 1 ? `-run-${runs.length + 1}` : ''
-    const artifact = artifactOf(evaluation, `${index + 1}-${slug(check.name)}${suffix}`)
-    const run = await runOnce(evaluation, check, left, artifact.file)
+    const base = `${evaluation.artifactPrefix}-${index + 1}-${slug(check.name)}${suffix}`
+    const file = fileOf(evaluation, base)
+    const run = await runOnce(evaluation, check, left, file)
     await evaluation.surroundings?.after()
-    artifacts.push(artifact)
+    artifacts.push(await keptLog(base, file))
     runs.push(run)
     if (couldNotRun(check, run)) break
     if (isDoubtful(evaluation, check, runs) && judged().verdict === 'failed') wanted = 2
@@ -196,10 +199,8 @@ const carried = (check: ContractCheck, captures: Captures): CheckResult => {
   return capture?.result ?? notRun(check, 'capture_missing', 'gate')
 }
 
-const artifactOf = (place: EvaluationPlace, id: string): Artifact => {
-  const name = `${place.artifactPrefix}-${id}.log`
-  return { name, file: path.join(place.outputDirectory, name) }
-}
+const fileOf = (place: EvaluationPlace, base: string): string =>
+  path.join(place.outputDirectory, `${base}.log`)
 
 /** A name's letters and digits as part of an object key; what tells names apart is the number before it. */
 const slug = (name: string): string =>

@@ -140,10 +140,12 @@ export const chain = (
 /** The line of an entry in a segment: its canonical JSON, without the newline. */
 export const toLine = (entry: Entry): string => canonical(entry)
 
+const isPlain = (value: unknown): value is Entry => isPlainEntry(value)
+
 /** Reads the line of an entry. Throws on one that is none. */
 export const fromLine = (line: string): Entry => {
   const value: unknown = JSON.parse(line)
-  return isPlainEntry(value) ? value : entrySchema.parse(value)
+  return isPlain(value) ? value : entrySchema.parse(value)
 }
 
 /** Reads the lines of a segment or a whole journal. Throws on a line that is no entry. */

@@ -4,6 +4,7 @@ import { type FieldError, GatehouseError, isError } from '../errors.ts'
 import { fieldErrors } from '../field-errors.ts'
 import { agentFactSchema } from '../journal/agent/records.ts'
 import type { AgentState } from '../journal/agent/state.ts'
+import { statedProblems } from '../journal/agent/stated.ts'
 import {
   canonical,
   type DataRef,
@@ -91,7 +92,12 @@ const read = async (platform: Platform, id: Id, facts: readonly StatedFact[]): P
     const at = ['facts', index]
     const data = data_ref ? await uploaded(platform, id, data_ref, [...at, 'data_ref'].join('.')) : inline
     const parsed = factSchema.safeParse({ type, data })
-    if (!parsed.success) errors.push(...fieldErrors(parsed.error.issues, at))
+    const stated = statedProblems(type, data)
+    if (stated.length > 0)
+      errors.push(
+        ...stated.map(({ path, message }) => ({ path: [...at, 'data', ...path].join('.'), message })),
+      )
+    else if (!parsed.success) errors.push(...fieldErrors(parsed.error.issues, at))
     else if (context.branch !== undefined && !isAgentFact(parsed.data))
       errors.push({ path: [...at, 'branch'].join('.'), message: 'an event belongs to no branch' })
     else given.push({ fact: parsed.data, context })

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import {
   CopyObjectCommand,
   DeleteObjectsCommand,
@@ -49,6 +50,16 @@ const sizeOf = async (s3: S3Client, bucket: string, key: string): Promise<number
     return ContentLength ?? 0
   } catch (error) {
     if (error instanceof NotFound) return null
+    throw error
+  }
+}
+
+const streamOf = async (s3: S3Client, bucket: string, key: string): Promise<ReadableStream | null> => {
+  try {
+    const answer = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }))
+    return answer.Body?.transformToWebStream() ?? null
+  } catch (error) {
+    if (error instanceof NoSuchKey) return null
     throw error
   }
 }
@@ -112,13 +123,14 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
     }
   },
 
-  /** The bytes of an object, or some of them; null when there is none, or when it does not reach so far. */
-  bytes: async (key: string, part?: { from: number; length: number }): Promise<Buffer | null> => {
+  /** The bytes of an object, or some of them; null when there is none, or when it is not of `of` bytes or does not reach so far. */
+  bytes: async (key: string, part?: { from: number; length: number; of: number }): Promise<Buffer | null> => {
     const Range = part && `bytes=${part.from}-${part.from + part.length - 1}`
     try {
       const answer = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key, Range }))
       const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? [])
-      return part && bytes.length !== part.length ? null : bytes
+      const isPart = part && bytes.length === part.length && answer.ContentRange?.endsWith(`/${part.of}`)
+      return part && !isPart ? null : bytes
     } catch (error) {
       if (error instanceof NoSuchKey) return null
       if (error instanceof S3ServiceException && error.name === 'InvalidRange') return null
@@ -127,14 +139,15 @@ export const createBlobs = (s3: S3Client, bucket: string) => ({
   },
 
   /** The bytes of an object as a stream; null when there is none. */
-  stream: async (key: string): Promise<ReadableStream | null> => {
-    try {
-      const answer = await s3.send(new GetObjectCommand({ Bucket: bucket, Key: key }))
-      return answer.Body?.transformToWebStream() ?? null
-    } catch (error) {
-      if (error instanceof NoSuchKey) return null
-      throw error
-    }
+  stream: (key: string): Promise<ReadableStream | null> => streamOf(s3, bucket, key),
+
+  /** The SHA-256 of an object's bytes in hex, none of which are held; null when there is none. */
+  sha256: async (key: string): Promise<string | null> => {
+    const stream = await streamOf(s3, bucket, key)
+    if (stream === null) return null
+    const seen = createHash('sha256')
+    for await (const chunk of stream) seen.update(chunk)
+    return seen.digest('hex')
   },
 
   exists: async (key: string): Promise<boolean> => (await sizeOf(s3, bucket, key)) !== null,

@@ -15,8 +15,9 @@ import { limits } from '../limits.ts'
 import type { SessionItem } from '../session/item.ts'
 import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
+import { proveJournal } from './proof.ts'
 
-type Parts = Pick<Platform, 'blobs' | 'journals'>
+type Parts = Pick<Platform, 'artifacts' | 'blobs' | 'journals' | 'payloads' | 'sessions'>
 type Source = { path: string; content: () => AsyncIterable<Uint8Array> }
 
 async function* objectBytes({ blobs }: Parts, key: string): AsyncGenerator<Uint8Array> {
@@ -81,12 +82,15 @@ const requireImportable = ({ entries, files }: Manifest): void => {
 /**
  * A session as one archive (spec/session-record.md B.7), as a stream; everything is read twice, once to say in front what
  * there is, and then to send it, and nothing is held whole. The item has to have nothing in its outbox. Throws
- * `not_exportable` for a session that is larger than an archive may be.
+ * `not_exportable` for a session that is larger than an archive may be, `journal_damaged` for one that does not prove.
  */
 export const exportArchive = async (
   parts: Parts,
   item: SessionItem,
 ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> => {
+  const { problem } = await proveJournal(parts, item)
+  if (problem)
+    throw new GatehouseError('journal_damaged', `entry ${problem.sequence} of ${item.id}: ${problem.message}`)
   const found: (ManifestFile & PackedFile)[] = []
   for await (const source of sourcesOf(parts, item))
     found.push({ ...(await measured(source)), content: source.content })

@@ -1,41 +1,24 @@
 import { GatehouseError } from '../errors.ts'
 import type { AgentRecord } from '../journal/agent/envelope.ts'
 import { agentRecordOf } from '../journal/agent/from-entry.ts'
-import { encode, type Refusal } from '../journal/agent/interchange.ts'
-import { isAgentFactType } from '../journal/agent/records.ts'
-import { isWireType } from '../journal/agent/wire-types.ts'
-import { type Entry, fromLine } from '../journal/entry.ts'
+import { encode, hasPlace, type Refusal } from '../journal/agent/interchange.ts'
 import type { SessionItem } from '../session/item.ts'
 import type { Platform } from './platform.ts'
+import { provenEntries } from './proven-entries.ts'
 
 type Parts = Pick<Platform, 'journals' | 'payloads'>
 
-async function* entriesOf({ journals }: Parts, item: SessionItem): AsyncGenerator<Entry> {
-  for await (const lines of journals.segments(item))
-    for (const line of lines) {
-      const entry = fromLine(line)
-      if (entry.sequence > item.journal_head.sequence) return
-      yield entry
-    }
-}
-
 async function* recordsOf(parts: Parts, item: SessionItem): AsyncGenerator<AgentRecord> {
-  for await (const entry of entriesOf(parts, item)) {
-    if (!isOfAgent(entry)) continue
-    const record = agentRecordOf(await parts.payloads.resolve(item, entry))
+  for await (const entry of provenEntries(parts, item)) {
+    const record = agentRecordOf(entry)
     if (record) yield record
   }
 }
 
-const isOfAgent = ({ kind, type }: Entry): boolean =>
-  kind === 'record' && (type === 'session_created' || isAgentFactType(type))
-
 const refusalOf = async (parts: Parts, item: SessionItem): Promise<Refusal | null> => {
   let exportable = 0
-  for await (const entry of entriesOf(parts, item)) {
-    if (!isOfAgent(entry)) continue
-    const { sequence, type } = entry
-    if (!isWireType(type)) return { sequence, type, exportable }
+  for await (const record of recordsOf(parts, item)) {
+    if (!hasPlace(record)) return { sequence: record.sequence, type: record.type, exportable }
     exportable++
   }
   return null
@@ -48,8 +31,8 @@ async function* linesOf(parts: Parts, item: SessionItem): AsyncGenerator<string>
 
 /**
  * A session's records in the interchange form (spec/session-record.md B.3), a line each, as a stream. The journal is read
- * once before that, so that what can't be exported is refused before anything was sent. Throws `not_exportable` for a
- * record that protocol 1.0 has no place for. The item has to have nothing in its outbox.
+ * and proven once before that, so that what can't be exported is refused before anything was sent. Throws `not_exportable`
+ * for a record that protocol 1.0 has no place for, `journal_damaged`. The item has to have nothing in its outbox.
  */
 export const exportRecordsOf = async (parts: Parts, item: SessionItem): Promise<ReadableStream<string>> => {
   const record = await refusalOf(parts, item)

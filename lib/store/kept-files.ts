@@ -1,61 +1,51 @@
-import { createHash } from 'node:crypto'
-import { z } from 'zod'
 import { GatehouseError } from '../errors.ts'
 import type { Entry } from '../journal/entry.ts'
-import { digestIn } from '../session/artifact-name.ts'
-import { checkpointSchema } from '../session/document.ts'
+import { filesNamedBy, type NamedFile } from '../journal/named-files.ts'
+import type { SessionItem } from '../session/item.ts'
 import { reviewBodySchema } from '../session/protocol.ts'
 import { objectKey } from './keys.ts'
 import type { Platform } from './platform.ts'
+import { provenEntries } from './proven-entries.ts'
 
 type Id = { team: string; id: string }
 type Parts = Pick<Platform, 'artifacts' | 'blobs'>
+type Named = Pick<Entry, 'type' | 'data'>
 
-const artifactSchema = z.looseObject({ artifact: z.string() })
-const reviewSchema = z.looseObject({ body_artifact: z.string(), checkpoint: checkpointSchema })
-const retainedSchema = z.looseObject({ checkpoint: checkpointSchema })
-
-const requireBundle = async ({ blobs }: Parts, { team, id }: Id, checkpoint: unknown): Promise<void> => {
-  const { bundle, bundle_sha256 } = checkpointSchema.parse(checkpoint)
-  if (bundle === null || bundle_sha256 === null) return
-  const seen = createHash('sha256')
-  const bytes = await blobs.stream(objectKey.bundle(team, id, bundle))
-  for await (const chunk of bytes ?? []) seen.update(chunk)
-  if (bytes === null || seen.digest('hex') !== bundle_sha256)
-    throw new GatehouseError('journal_damaged', `bundle ${bundle} is missing or not what was written`)
+const requireBundle = async ({ blobs }: Parts, { team, id }: Id, { name, sha256 }: NamedFile) => {
+  if ((await blobs.sha256(objectKey.bundle(team, id, name))) !== sha256)
+    throw new GatehouseError('journal_damaged', `bundle ${name} is missing or not what was written`)
 }
 
-/** The text of an artifact whose name says what it holds; null for any other, of which nothing can be told. */
-const requireArtifact = async ({ artifacts }: Parts, id: Id, name: string): Promise<string | null> => {
-  if (digestIn(name) === null) return null
-  const text = await artifacts.text(id, name)
-  if (text === null) throw new GatehouseError('journal_damaged', `artifact ${name} is missing`)
-  return text
-}
+/** The artifacts that a file stands for: itself, and with a review's body the patch that was shown with it. */
+const artifactsOf = async ({ artifacts }: Parts, id: Id, { name, review }: NamedFile): Promise<string[]> =>
+  review ? [name, (await artifacts.json(id, name, reviewBodySchema)).patch_artifact] : [name]
 
-const requireReview = async (parts: Parts, id: Id, name: string): Promise<void> => {
-  const text = await requireArtifact(parts, id, name)
-  if (text !== null) await requireArtifact(parts, id, reviewBodySchema.parse(JSON.parse(text)).patch_artifact)
+const requireFile = async (parts: Parts, id: Id, file: NamedFile): Promise<void> => {
+  if (file.folder === 'bundles') return requireBundle(parts, id, file)
+  for (const name of await artifactsOf(parts, id, file)) await parts.artifacts.prove(id, name)
 }
 
 /**
- * Proves the files that an entry speaks of by their hashes: results, the review with its patch, and bundles of work in
- * progress. Throws `journal_damaged`.
+ * Proves the files that an entry, with its data in place, speaks of by their hashes. Throws `journal_damaged` for the
+ * first that is changed or missing.
  */
-export const proveFiles = async (parts: Parts, id: Id, { type, data }: Entry): Promise<void> => {
-  switch (type) {
-    case 'contract_baseline':
-    case 'contract_evaluated':
-      await requireArtifact(parts, id, artifactSchema.parse(data).artifact)
-      return
-    case 'checkpoint_created':
-      return requireBundle(parts, id, data)
-    case 'workspace_retained':
-      return requireBundle(parts, id, retainedSchema.parse(data).checkpoint)
-    case 'diff_ready': {
-      const { body_artifact, checkpoint } = reviewSchema.parse(data)
-      await requireReview(parts, id, body_artifact)
-      return requireBundle(parts, id, checkpoint)
-    }
+export const proveFiles = async (parts: Parts, id: Id, entry: Named): Promise<void> => {
+  for (const file of filesNamedBy(entry)) await requireFile(parts, id, file)
+}
+
+/**
+ * Whether the journal says that an artifact was kept, so that it is lost where it is not there. The item has to have
+ * nothing in its outbox.
+ */
+export const isNamed = async (
+  parts: Parts & Pick<Platform, 'journals' | 'payloads'>,
+  item: SessionItem,
+  name: string,
+): Promise<boolean> => {
+  for await (const entry of provenEntries(parts, item)) {
+    if (entry.data_ref?.artifact === name) return true
+    for (const file of filesNamedBy(entry))
+      if (file.name === name || (await artifactsOf(parts, item, file)).includes(name)) return true
   }
+  return false
 }

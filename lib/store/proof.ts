@@ -13,8 +13,9 @@ const take = async (parts: Parts, verifier: Verifier, item: SessionItem, line: s
   const entry = verifier.take(line)
   if (!entry) return true
   try {
-    await proveFiles(parts, item, entry)
-    verifier.fold(await parts.payloads.resolve(item, entry))
+    const resolved = await parts.payloads.resolve(item, entry)
+    await proveFiles(parts, item, resolved)
+    verifier.fold(resolved)
   } catch (error) {
     if (!isError(error, 'journal_damaged')) throw error
     verifier.fail(error.message)

@@ -20,9 +20,9 @@ export const createSealed = (blobs: Blobs) => {
   const damaged = ({ id }: Id, what: string): GatehouseError =>
     new GatehouseError('journal_damaged', `the sealed journal of ${id} ${what}`)
 
-  const read = async (id: Id, { sha256 }: Seal, from: number, length: number): Promise<Buffer> => {
-    const bytes = await blobs.bytes(objectKey.sealed(id.team, id.id, sha256), { from, length })
-    if (bytes === null) throw damaged(id, 'is missing or cut off')
+  const read = async (id: Id, { sha256, bytes: of }: Seal, from: number, length: number): Promise<Buffer> => {
+    const bytes = await blobs.bytes(objectKey.sealed(id.team, id.id, sha256), { from, length, of })
+    if (bytes === null) throw damaged(id, 'is missing or of another size')
     return bytes
   }
 

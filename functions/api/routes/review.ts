@@ -1,6 +1,9 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import { digestIn } from '../../../lib/artifact-name.ts'
 import { GatehouseError } from '../../../lib/errors.ts'
 import { reviewBodySchema } from '../../../lib/session/protocol.ts'
+import { drained } from '../../../lib/store/effects.ts'
+import { isNamed } from '../../../lib/store/kept-files.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
@@ -61,7 +64,6 @@ export const reviewRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
       return c.json({ review_id, stat, files: changed_paths }, 200)
     }
     const bytes = await platform.artifacts.stream(item, patch_artifact)
-    if (!bytes) throw new GatehouseError('internal', 'the review’s patch is missing')
     return c.body(bytes, 200, { 'content-type': 'text/x-diff' })
   })
 
@@ -69,8 +71,10 @@ export const reviewRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
     const { id, name } = c.req.valid('param')
     const item = await load(c, id)
     const key = objectKey.artifact(item.team, item.id, name)
-    if (!(await platform.blobs.exists(key)))
+    const isThere = await platform.blobs.exists(key)
+    if (!isThere && !(digestIn(name) && (await isNamed(platform, await drained(platform, item), name))))
       throw new GatehouseError('not_found', `session ${id} has no artifact ${name}`)
+    await platform.artifacts.prove(item, name)
     return c.redirect(await platform.blobs.downloadUrl(key), 302)
   })
 }

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { nameOfContent } from '../../../lib/artifact-name.ts'
 import { contractOverlap, overlapDisclosure } from '../../../lib/contract/overlap.ts'
 import type { CheckResult } from '../../../lib/contract/schema.ts'
+import { sha256Of } from '../../../lib/kept-file.ts'
 import { limits } from '../../../lib/limits.ts'
-import { nameOfContent } from '../../../lib/session/artifact-name.ts'
 import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
@@ -13,7 +14,6 @@ import { readPatchHead } from '../../../lib/workspace/patch.ts'
 import type { Trusted } from '../../../lib/workspace/trusted.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
 import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
-import { sha256Of } from '../kept-file.ts'
 import {
   commandSuffix,
   outputFolder,

@@ -3,6 +3,7 @@ import { limits } from '../../limits.ts'
 import { type AgentRecord, readRecord } from './envelope.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { lossOf } from './json-scan.ts'
+import { statedProblems } from './stated.ts'
 import { branchIn, camelCase, idIn, membersIn, timeIn, valueIn } from './wire.ts'
 import { isWireType } from './wire-types.ts'
 
@@ -60,6 +61,10 @@ const prune = (
   return isObject(target) && keys.every((key) => Reflect.deleteProperty(target, key))
 }
 
+/** ModelRef, and presentations with all that is in them, refuse what they don't know (spec/session-record.md B.5). */
+const isStrict = ({ path: [first, second, third] }: z.core.$ZodIssue): boolean =>
+  first === 'data' && (second === 'model' || (second === 'presentation' && third === 'value'))
+
 const isUnknownKeys = (issue: z.core.$ZodIssue) => issue.code === 'unrecognized_keys'
 
 /** The envelope's members by the names that the wire has for them. */
@@ -68,7 +73,7 @@ const wireNames: Readonly<Record<string, string>> = {
 }
 
 /** What is wrong, in the words of whoever wrote the line. */
-const told = ({ path, message }: z.core.$ZodIssue): string => {
+const told = ({ path, message }: { path: readonly PropertyKey[]; message: string }): string => {
   const [first, ...rest] = path.map(String)
   const names = [wireNames[first ?? ''] ?? first ?? '', ...rest].map(camelCase)
   return `${names.join('.')}: ${message.replace(/ that starts with [a-z]+_$/, '')}`
@@ -76,9 +81,13 @@ const told = ({ path, message }: z.core.$ZodIssue): string => {
 
 /** Reads a record as a reader of 1.x has to: optional members that it does not know are ignored. */
 const readLeniently = (type: string, stamp: JsonObject, data: unknown): Decoded => {
+  const [problem] = statedProblems(type, data)
+  if (problem) return invalid(told({ ...problem, path: ['data', ...problem.path] }))
   const value = { ...stamp, type, data }
   let reading = readRecord(value)
   while (!reading.ok) {
+    const strict = reading.issues.find((issue) => isUnknownKeys(issue) && isStrict(issue))
+    if (strict) return invalid(told({ ...strict, message: 'holds a member that is not known' }))
     const unknown = reading.issues.filter(isUnknownKeys)
     if (unknown.length === 0 || !unknown.every((issue) => prune(value, issue))) {
       const [issue] = reading.issues
@@ -99,6 +108,7 @@ const parse = (line: string): unknown => {
 
 /** Decodes one record of the interchange form, as it was written. Never throws. */
 export const decode = (line: string): Decoded => {
+  if (line.endsWith('\r')) return invalid('the line ends in CR: records end with LF alone')
   const wire = parse(line)
   if (!isObject(wire)) return invalid('not a JSON object')
   const version = versionOf(wire.protocolVersion)

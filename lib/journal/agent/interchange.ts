@@ -3,9 +3,23 @@ import { type AgentRecord, readRecord } from './envelope.ts'
 import { apply } from './reducer.ts'
 import { AgentReplayError } from './replay-error.ts'
 import type { AgentState } from './state.ts'
+import { statedProblems } from './stated.ts'
 import { uuidOf } from './uuid.ts'
 import { branchOut, valueOut } from './wire.ts'
 import { isWireType } from './wire-types.ts'
+
+/**
+ * A record's data as the wire has it. The profile of a session of ours is its engine, in whose name a colon may stand,
+ * which no profile's may: a slash stands for it there.
+ */
+const wireData = (record: AgentRecord): AgentRecord['data'] =>
+  record.type === 'session_created'
+    ? { ...record.data, profile_id: record.data.profile_id.replaceAll(':', '/') }
+    : record.data
+
+/** Whether protocol 1.0 has a place for a record, with all that it says. */
+export const hasPlace = (record: AgentRecord): boolean =>
+  isWireType(record.type) && statedProblems(record.type, wireData(record)).length === 0
 
 /**
  * One record in the interchange form (spec/session-record.md B.3), as a line. Who stated it and the hash chain are not
@@ -14,9 +28,9 @@ import { isWireType } from './wire-types.ts'
  */
 export const encode = (record: AgentRecord): string => {
   const reading = readRecord(record)
-  if (!reading.ok) throw new TypeError(`not a record: ${reading.issues.map(({ message }) => message)}`)
-  const { sequence, id, session_id, branch, time, causation_id, correlation_id, metadata, type, data } =
-    record
+  const issues = reading.ok ? statedProblems(record.type, wireData(record)) : reading.issues
+  if (issues.length > 0) throw new TypeError(`not a record: ${issues.map(({ message }) => message)}`)
+  const { sequence, id, session_id, branch, time, causation_id, correlation_id, metadata, type } = record
   if (!Number.isSafeInteger(sequence)) throw new RangeError(`sequence ${sequence} is not exact`)
   return JSON.stringify({
     protocolVersion: '1.0',
@@ -29,7 +43,7 @@ export const encode = (record: AgentRecord): string => {
     ...(correlation_id === undefined ? {} : { correlationId: uuidOf(correlation_id) }),
     ...(branch === null ? {} : { branchId: branchOut(branch, session_id) }),
     ...(metadata === undefined || Object.keys(metadata).length === 0 ? {} : { metadata }),
-    payload: valueOut(data, session_id),
+    payload: valueOut(wireData(record), session_id),
   })
 }
 
@@ -52,7 +66,7 @@ export const exportRecords = (records: Iterable<AgentRecord>): Exported => {
   const lines: string[] = []
   for (const record of records) {
     const { sequence, type } = record
-    if (!isWireType(type)) return { ok: false, refusal: { sequence, type, exportable: lines.length } }
+    if (!hasPlace(record)) return { ok: false, refusal: { sequence, type, exportable: lines.length } }
     lines.push(encode({ ...record, sequence: lines.length }))
   }
   return { ok: true, lines }

@@ -9,10 +9,11 @@ const endOfString = (text: string, start: number): number => {
   }
 }
 
+/** An integer has to come out with the same digits. */
 const isExact = (token: string): boolean => {
   const value = Number(token)
   if (!Number.isFinite(value)) return false
-  return !/^-?\d+$/.test(token) || BigInt(token) === BigInt(value)
+  return !/^-?\d+$/.test(token) || String(value) === token || token === '-0'
 }
 
 /**

@@ -26,6 +26,11 @@ export const branchSchema = z.union([z.literal('main'), v7IdSchema('brn')])
 
 export const policyDecisionSchema = z.enum(['allow', 'deny', 'require_approval'])
 export const approvalDecisionSchema = z.enum(['allow_once', 'allow_session', 'deny'])
+const namedDecision = z.strictObject({ type: approvalDecisionSchema })
+/** An object that names its type; older journals hold the bare name, which means the same. */
+const decisionSchema = z
+  .preprocess((value) => (typeof value === 'string' ? { type: value } : value), namedDecision)
+  .meta({ anyOf: [z.toJSONSchema(namedDecision), z.toJSONSchema(approvalDecisionSchema)] })
 export const executionTargetSchema = z.enum(['native', 'mcp', 'remote'])
 export const idempotencySchema = z.enum(['idempotent', 'non_idempotent', 'externally_reconciled'])
 export const nextActionSchema = z.enum(['model_request', 'wait_for_approval', 'finish_run'])
@@ -95,7 +100,7 @@ export const agentFactSchema = z.discriminatedUnion('type', [
   ),
   fact('policy_decision_recorded', z.strictObject({ ...call, decision: policyDecisionSchema })),
   fact('approval_requested', z.strictObject({ ...approval, ...call, expires_at: timeSchema })),
-  fact('approval_resolved', z.strictObject({ ...approval, decision: approvalDecisionSchema })),
+  fact('approval_resolved', z.strictObject({ ...approval, decision: decisionSchema })),
   fact(
     'tool_execution_started',
     z.strictObject({ ...call, execution_target: executionTargetSchema, idempotency: idempotencySchema }),

@@ -48,7 +48,7 @@ export const approvalResolved = (
   const approval = requirePending(view, data.approval_id)
   if (time < approval.requested_at || time >= approval.expires_at)
     invalidTransition('expired_approval_resolution')
-  return closed(view, sequence, approval, data.decision)
+  return closed(view, sequence, approval, data.decision.type)
 }
 
 /** From the moment on at which a question can be answered no more, it can be closed. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { IdPrefix } from '../../ids.ts'
 import { limits } from '../../limits.ts'
-import { fits, isObject, type JsonObject } from './json.ts'
+import { isObject, type JsonObject, misfitOf } from './json.ts'
 
 /**
  * A TypeID whose UUID is of version 7 (RFC 9562): in its base-32 suffix the version shows in the eleventh and the
@@ -48,11 +48,11 @@ export const reasonSchema = textSchema(limits.record.reason)
 /** A JSON object within bounds; handed on as it is, and never copied. */
 export const jsonObjectSchema = (bounds: { bytes: number; depth: number }) =>
   z
-    .custom<JsonObject>(
-      (value) => isObject(value) && fits(value, bounds),
-      `has to be a JSON object of whole characters and finite numbers, of at most ${bounds.bytes} bytes, ` +
-        `nested at most ${bounds.depth} deep`,
-    )
+    .custom<JsonObject>(isObject, 'has to be a JSON object')
+    .superRefine((value, context) => {
+      const misfit = misfitOf(value, bounds)
+      if (misfit !== null) context.addIssue({ code: 'custom', message: misfit })
+    })
     .meta({ type: 'object' })
 
 export const argumentsSchema = jsonObjectSchema(limits.record.arguments)
@@ -62,7 +62,7 @@ const namespace = /^[a-z](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z](?:[a-z0-9-]*[a-z0-9])
 const isMetadata = (value: unknown): boolean => {
   const { namespaces, bytes, depth } = limits.record.metadata
   // The map itself is one container more than the depth that its values may have.
-  if (!isObject(value) || !fits(value, { bytes, depth: depth + 1 })) return false
+  if (!isObject(value) || misfitOf(value, { bytes, depth: depth + 1 }) !== null) return false
   const keys = Object.keys(value)
   return keys.length <= namespaces && keys.every((key) => namespace.test(key))
 }

@@ -51,21 +51,35 @@ export const membersIn = (value: JsonObject): [name: string, member: unknown][] 
     .filter(([key, member]) => member !== null && !key.includes('_'))
     .map(([key, member]) => [snakeCase(key), member])
 
+/** Members of presentations that may be null there, which is the same as nothing. */
+const nullable = ['oldLine', 'newLine', 'truncation', 'patch', 'firstChangedLine', 'title']
+
+/** The same where no other is passed over: snake case becomes a name that nobody knows. */
+const strictMembersIn = (value: JsonObject): [name: string, member: unknown][] =>
+  Object.entries(value)
+    .filter(([key, member]) => member !== null || !nullable.includes(key))
+    .map(([key, member]) => [snakeCase(key.replaceAll('_', '-')), member])
+
+/** What may hold objects that refuse members which they don't know. */
+const strictFields: ReadonlySet<string> = new Set(['model', 'presentation'])
+
 /** Metadata that says nothing is left out on both sides. */
 const isNothing = (name: string, member: unknown): boolean =>
   member === undefined || (name === 'metadata' && isObject(member) && Object.keys(member).length === 0)
 
 /** A payload of the wire in our form: snake case, TypeIDs, times in UTC. */
-export const valueIn = (value: unknown, sessionUuid: string, name = ''): unknown => {
+export const valueIn = (value: unknown, sessionUuid: string, name = '', strict = false): unknown => {
   if (typeof value === 'string') return textIn(name, value, sessionUuid)
-  if (Array.isArray(value)) return value.map((member) => valueIn(member, sessionUuid))
+  if (Array.isArray(value)) return value.map((member) => valueIn(member, sessionUuid, '', strict))
   if (!isObject(value)) return value
   return Object.fromEntries(
-    membersIn(value)
-      .filter(([inner, member]) => !isNothing(inner, member))
+    (strict ? strictMembersIn(value) : membersIn(value))
+      .filter(([inner, member]) => strict || !isNothing(inner, member))
       .map(([inner, member]) => [
         inner,
-        opaqueFields.has(inner) ? member : valueIn(member, sessionUuid, inner),
+        opaqueFields.has(inner)
+          ? member
+          : valueIn(member, sessionUuid, inner, strict || strictFields.has(inner)),
       ]),
   )
 }

@@ -125,13 +125,13 @@ export const approvalGranted = (
   decision: 'allow_once' | 'allow_session',
   start: DataOf<'tool_execution_started'>,
 ): Batch => [
-  { type: 'approval_resolved', data: { approval_id, decision } },
+  { type: 'approval_resolved', data: { approval_id, decision: { type: decision } } },
   { type: 'tool_execution_started', data: start },
 ]
 
 /** A person says no. */
 export const approvalDenied = (approval_id: string, message: Ending['message']): Batch => [
-  { type: 'approval_resolved', data: { approval_id, decision: 'deny' } },
+  { type: 'approval_resolved', data: { approval_id, decision: { type: 'deny' } } },
   ...toolEnded({
     message,
     result: turnedDown({ code: 'approval_denied', message: 'a person did not allow this call' }),

@@ -2,7 +2,14 @@ import { gunzipSync } from 'node:zlib'
 import { unpackTar } from 'modern-tar'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
-import { canonical, type Entry, type Statement } from '../../../lib/journal/entry.ts'
+import {
+  canonical,
+  type Entry,
+  fromLine,
+  hashOf,
+  type Statement,
+  toLine,
+} from '../../../lib/journal/entry.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { SessionItem } from '../../../lib/session/item.ts'
 import { objectKey } from '../../../lib/store/keys.ts'
@@ -123,6 +130,35 @@ describe('an archive', () => {
     const answer = await api.run(await api.upload(bytes))
     expect(problem(answer)).toMatchObject({ status: 422, code: 'invalid_archive' })
     expect(answer.json.detail).toMatch(/only a finished session can be imported/)
+  })
+
+  it('is proven before it is given, as are records: a changed entry or file is told and never served', async () => {
+    const item = await finished(freshTeam())
+    const api = await apiOver(source, item.team, 'viewer')
+    const { blobs } = source.platform
+    const data = (await objects(source, objectKey.artifactPrefix(item.team, item.id)))[0] ?? ''
+    const key = objectKey.segment(item.team, item.id, 1)
+    const text = (await blobs.get(key)) ?? ''
+    const forge = (line: string): string => {
+      const entry = { ...fromLine(line), data: { message: 'forged' } }
+      return toLine({ ...entry, hash: hashOf(entry) })
+    }
+    const forged = text.replace(/^.*"seen".*$/m, forge)
+    for (const [changed, other] of [
+      [key, text.replace('"seen"', '"sewn"')],
+      [key, forged],
+      [data, ((await blobs.get(data)) ?? '').replace('{', '{ ')],
+    ] as const) {
+      const before = (await blobs.get(changed)) ?? ''
+      expect(other).not.toBe(before)
+      await blobs.put(changed, other)
+      for (const what of ['archive', 'records'])
+        expect(problem(await api.call(`/v1/sessions/${item.id}/${what}`)), what).toMatchObject({
+          ...{ status: 500, code: 'journal_damaged' },
+        })
+      await blobs.put(changed, before)
+    }
+    expect((await api.call(`/v1/sessions/${item.id}/records`)).status).toBe(200)
   })
 
   it('is given to nobody of another team, and only to a person', async () => {

@@ -294,7 +294,7 @@ describe('an export of records', () => {
     expect(none).toEqual([])
     expect(JSON.parse(line)).toMatchObject({
       ...{ type: 'session_created', sequence: '0', sessionId: uuidOf(String(json.id)) },
-      payload: { profileId: 'external:command', metadata: { 'dev.gatehouse.labels': { from: 'elsewhere' } } },
+      payload: { profileId: 'external/command', metadata: { 'dev.gatehouse.labels': { from: 'elsewhere' } } },
     })
   })
 

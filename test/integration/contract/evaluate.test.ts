@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -44,7 +45,9 @@ describe('an evaluation', () => {
     ])
     const { results, artifacts } = await evaluate(contract, {
       onCheckStarted: (check) => seen.push(`start ${check.name}`),
-      onCheckCompleted: (result) => seen.push(`${result.name} ${result.reason}`),
+      onCheckCompleted: async (result) => {
+        seen.push(`${result.name} ${result.reason}`)
+      },
     })
     expect(results.map(({ verdict, reason, exit_code }) => [verdict, reason, exit_code])).toEqual([
       ['failed', 'exit_code', 3],
@@ -54,7 +57,8 @@ describe('an evaluation', () => {
       ['could_not_run', 'signal', null],
     ])
     expect(seen.slice(0, 4)).toEqual(['start red', 'red exit_code', 'start file', 'file ok'])
-    expect(results[1]).toMatchObject({ output_head: 'x', output_bytes: 1, artifact: 'validate-1-2-file.log' })
+    const artifact = `validate-1-2-file.${hash('sha256', 'x')}.log`
+    expect(results[1]).toMatchObject({ output_head: 'x', output_bytes: 1, artifact })
     expect(artifacts.map((artifact) => artifact.name)).toEqual(results.map((result) => result.artifact))
     expect(await readFile(artifacts[1]?.file ?? '', 'utf8')).toBe('x')
   })
@@ -62,7 +66,8 @@ describe('an evaluation', () => {
   it('artifact names are safe whatever a check is called', async () => {
     const names = ['../../etc/passwd', 'ünï\n', '..', `${'long '.repeat(20)}`]
     const { artifacts } = await evaluate(aContract(names.map((name) => ({ name, command: 'true' }))))
-    for (const { name } of artifacts) expect(name).toMatch(/^validate-1-\d-[a-z0-9][a-z0-9-]*\.log$/)
+    for (const { name } of artifacts)
+      expect(name).toMatch(/^validate-1-\d-[a-z0-9][a-z0-9-]*\.[0-9a-f]{64}\.log$/)
   })
 
   it('finds the expected output in the middle of a very long one', async () => {
@@ -104,7 +109,7 @@ describe('an evaluation', () => {
     const command = 'echo x >> count; test "$(wc -l < count)" -ne 2'
     const { results, artifacts } = await evaluate(aContract([{ name: 'flip', command, runs: 3 }]))
     expect(results).toMatchObject([{ verdict: 'flaky', passed: false, runs: 3, exit_code: 1 }])
-    expect(results[0]?.artifact).toBe('validate-1-1-flip-run-2.log')
+    expect(results[0]?.artifact).toBe(`validate-1-1-flip-run-2.${hash('sha256', '')}.log`)
     expect(artifacts).toHaveLength(3)
   })
 
@@ -193,7 +198,10 @@ describe('time', () => {
 describe('setup', () => {
   it('runs in order in the tree', async () => {
     const setup = await runSetup(place(aContract([{}], { setup: ['echo 1 > a', 'cat a'] })))
-    expect(setup).toMatchObject({ ok: true, artifacts: [{}, { name: 'validate-1-setup-2.log' }] })
+    expect(setup).toMatchObject({
+      ok: true,
+      artifacts: [{}, { name: `validate-1-setup-2.${hash('sha256', '1\n')}.log` }],
+    })
   })
 
   it('stops at the first that fails and says which', async () => {

@@ -155,13 +155,14 @@ describe('one changed byte', () => {
     }
   })
 
-  it('is not all: a sealed object that is gone, or cut off, is told as damaged too', async () => {
+  it('is not all: a sealed object that is gone, cut off, or longer, is told as damaged too', async () => {
     const { item } = await withArtifact()
     const { runtime } = await seal(pieces.platform, item)
     const sealed = await clearSealed(pieces.platform, item)
     const key = objectKey.sealed(item.team, item.id, runtime.sealed?.sha256 ?? '')
     const whole = await bytesOf(key)
-    for (const bytes of [Buffer.alloc(0), whole.subarray(0, 10), whole.subarray(0, -1)])
+    const longer = Buffer.concat([whole, Buffer.from('x')])
+    for (const bytes of [Buffer.alloc(0), whole.subarray(0, 10), whole.subarray(0, -1), longer])
       await damaged(key, bytes, async () => {
         await requireFound(sealed)
         await expect(pieces.platform.journals.after(sealed, -1, 5)).rejects.toMatchObject({

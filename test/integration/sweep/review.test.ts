@@ -109,10 +109,10 @@ describe('a review that outlives the service', () => {
 
   it('is put off and not ended while its work can’t be read', async () => {
     const id = await atReview()
-    const stream = bench.platform.blobs.stream
-    bench.platform.blobs.stream = () => Promise.reject(new Error('out of reach'))
+    const { sha256 } = bench.platform.blobs
+    bench.platform.blobs.sha256 = () => Promise.reject(new Error('out of reach'))
     const { faults } = await bench.round({ all: true })
-    bench.platform.blobs.stream = stream
+    bench.platform.blobs.sha256 = sha256
     expect(faults.map((fault) => fault.id)).toContain(id.id)
     expect((await bench.item(id)).document.state).toBe('needs_approval')
     await bench.round({ all: true })

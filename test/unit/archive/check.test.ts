@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -6,6 +6,7 @@ import { checkArchive } from '../../../lib/archive/check.ts'
 import { ArchiveError } from '../../../lib/archive/error.ts'
 import { manifestSchema } from '../../../lib/archive/manifest.ts'
 import { packArchive } from '../../../lib/archive/pack.ts'
+import { nameOfContent } from '../../../lib/artifact-name.ts'
 import { newId } from '../../../lib/ids.ts'
 import { refOf } from '../../../lib/journal/data-ref.ts'
 import { canonical, type Entry, fromLine, type Statement, sha256 } from '../../../lib/journal/entry.ts'
@@ -30,6 +31,18 @@ const work: Statement[] = [
     },
   },
 ]
+const named = (base: string, text: string, extension: string) =>
+  nameOfContent(base, hash('sha256', text), extension)
+const log = 'what the engine printed'
+const logName = named('engine-1', log, 'log')
+const patch = 'a patch'
+const patchName = named('review-1', patch, 'patch')
+const body = (patch_artifact: string) =>
+  canonical({
+    ...{ changed_paths: [], contract_overlap: [], overlap_disclosure: null, patch },
+    ...{ patch_truncated: false, patch_full_bytes: patch.length, patch_artifact },
+  })
+const bodyName = named('review-1', body(patchName), 'json')
 const others = {
   [`artifacts/${data_ref.artifact}`]: canonical(said),
   'artifacts/log.txt': 'what a check printed',
@@ -284,17 +297,17 @@ describe('refused is one in which something referred to', () => {
     [
       'is another',
       packed(replaced(made, data, (text) => text.replace('message 1', 'message 2'))),
-      /not what an entry refers/,
+      /not what its name says/,
     ],
     [
       'is a missing bundle',
       packed(without('bundles/one.bundle')),
-      /bundle of its last checkpoint is missing/,
+      /bundles.one.bundle, which an entry names, is missing/,
     ],
     [
       'is another bundle',
       packed(replaced(made, 'bundles/one.bundle', () => 'x')),
-      /not the one that was recorded/,
+      /bundles.one.bundle is not what an entry names/,
     ],
   ])('%s', async (_, bytes, message) => {
     expect(await found(bytes)).toMatch(message)
@@ -381,3 +394,51 @@ it('a flipped bit is refused, wherever it is, or it is still the very same sessi
   // What gzip's header says of time, system and effort, and a few bits that the format leaves open, mean nothing.
   expect(same.length).toBeLessThan(bytes.length / 50)
 }, 60_000)
+
+describe('refused is one where a file that an entry names', () => {
+  const setUp: Statement = {
+    type: 'setup_completed',
+    data: { command: 'make', ok: true, output_head: '', output_tail: '', artifact: logName },
+  }
+  const review: Statement = {
+    type: 'diff_ready',
+    data: {
+      review: {
+        ...{ review_id: newId('rev'), kind: 'change', contract_hash: 'sha256:c' },
+        ...{ base: sha('a'), commit: sha('c'), tree: sha('d') },
+      },
+      stat: { files: 1, insertions: 1, deletions: 0 },
+      patch_full_bytes: patch.length,
+      body_artifact: bodyName,
+      checkpoint: { id: 'one', commit: sha('c'), tree: sha('d'), bundle: null, bundle_sha256: null },
+    },
+  }
+  const foreign = body('review-2.patch')
+  const files = {
+    [`artifacts/${logName}`]: log,
+    [`artifacts/${bodyName}`]: body(patchName),
+    [`artifacts/${patchName}`]: patch,
+  }
+  const told = sessionThat({ team, id: newId('ses') }, [setUp, review, ...theEnd])
+  const archive = (kept: Record<string, string>) =>
+    found(
+      packed(
+        madeOf(
+          told,
+          told.outbox.map(({ line }) => line),
+          Object.fromEntries(Object.entries(kept).sort(([a], [b]) => (a < b ? -1 : 1))),
+        ),
+      ),
+    )
+  it('is missing or another, and none else', async () => {
+    expect(await archive(files)).toMatch(/^sha256:/)
+    for (const [path, text] of Object.entries(files)) {
+      const { [path]: _, ...rest } = files
+      expect(await archive(rest), path).toMatch(/^refused: .*is missing/)
+      expect(await archive({ ...rest, [path]: `${text} ` }), path).toMatch(
+        /^refused: .*not what its name says/,
+      )
+    }
+    expect(await archive({ ...files, [`artifacts/${bodyName}`]: foreign })).toMatch(/^refused: /)
+  })
+})

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { decode } from '../../../../lib/journal/agent/decode.ts'
+import { readRecord } from '../../../../lib/journal/agent/envelope.ts'
 import {
   encode,
   exportRecords,
@@ -194,4 +196,66 @@ it('JSON without duplicates or large integers loses nothing', () => {
       if (!hasLarge) expect(lossOf(doubled, 128)).toContain('stands twice')
     }),
   )
+})
+
+describe('a line of a tool call', () => {
+  const call = examples.find(
+    ({ one, decoded }) => one.record?.type === 'tool_call_requested' && decoded.outcome === 'record',
+  )
+  const withArguments = (json: string): string => {
+    const { payload, ...rest } = z.looseObject({ payload: z.looseObject({}) }).parse(call?.one.record)
+    return JSON.stringify({ ...rest, payload: { ...payload, arguments: 0 } }).replace(
+      '"arguments":0',
+      `"arguments":${json}`,
+    )
+  }
+  it.each([
+    ['{"n":9007199254740993}', /number 9007199254740993 can not be kept exactly/],
+    // A number holds it, and would write it with other digits.
+    ['{"n":1152921504606846976}', /number 1152921504606846976 can not be kept exactly/],
+    ['{"text":"\\ud83d"}', /arguments: holds half a character/],
+    ['{"\\udc00":1,"__proto__":1}', /arguments: holds half a character/],
+    [`${'{"a":'.repeat(33)}1${'}'.repeat(33)}`, /arguments: is nested deeper than 32/],
+    [`{"a":"${'x'.repeat(262_144)}"}`, /arguments: is larger than 262144 bytes/],
+    ['[]', /arguments: has to be a JSON object/],
+  ])('with arguments %s is refused for the true reason', (json, problem) => {
+    const decoded = decode(withArguments(json))
+    expect(decoded).toMatchObject({ outcome: 'invalid', problem: expect.stringMatching(problem) })
+  })
+  it.each(['{"n":9007199254740992,"m":-9007199254740991}', '{"__proto__":{"a":1},"a b":[null]}'])(
+    'with arguments %s comes out as it came in',
+    (json) => {
+      const decoded = decode(withArguments(json))
+      if (decoded.outcome !== 'record') throw new Error(JSON.stringify(decoded))
+      expect(encode(decoded.record)).toContain(`"arguments":${json}`)
+    },
+  )
+  it('that ends in CR is refused', () => {
+    expect(decode(withArguments('{}')).outcome).toBe('record')
+    expect(decode(`${withArguments('{}')}\r`)).toMatchObject({
+      ...{ outcome: 'invalid', problem: expect.stringContaining('CR') },
+    })
+  })
+})
+
+it('a decision that an older journal holds as a bare name is read, and goes out as an object', () => {
+  const resolved = { type: 'approval_resolved', data: { approval_id: 'apr_01jpgb0qg0e008000000000000' } }
+  const [first] = history('asked')
+  const place = { ...first, sequence: 1, branch: 'main', metadata: undefined }
+  const readings = ['deny', { type: 'deny' }].map((decision) =>
+    readRecord({ ...place, ...resolved, data: { ...resolved.data, decision } }),
+  )
+  expect(readings[0]).toEqual(readings[1])
+  const [reading] = readings
+  if (!reading?.ok) throw new Error(JSON.stringify(reading))
+  expect(encode(reading.record)).toContain('"decision":{"type":"deny"}')
+})
+
+it('a session of ours names its engine as a profile of the wire', () => {
+  const [first] = history('asked')
+  if (first?.type !== 'session_created') throw new Error('there is one')
+  const line = encode({ ...first, data: { profile_id: 'external:command' } })
+  expect(line).toContain('"profileId":"external/command"')
+  expect(decode(line).outcome).toBe('record')
+  expect(() => encode({ ...first, data: { profile_id: 'Of Old' } })).toThrow(TypeError)
 })

@@ -193,7 +193,10 @@ const wayOut = (state: AgentState, { tool_call_id, may }: OpenCall): AgentFact =
       return { type: 'approval_expired', data: { approval_id: call?.approval_id ?? '' } }
     case 'resolve_approval':
       expect(pending_approvals).toHaveProperty(call?.approval_id ?? '')
-      return { type: 'approval_resolved', data: { approval_id: call?.approval_id ?? '', decision: 'deny' } }
+      return {
+        type: 'approval_resolved',
+        data: { approval_id: call?.approval_id ?? '', decision: { type: 'deny' } },
+      }
     case 'start':
       return {
         type: 'tool_execution_started',

@@ -124,7 +124,7 @@ const moves: readonly ((scene: Scene) => AgentFact)[] = [
   }),
   (scene) => ({
     type: 'approval_resolved',
-    data: { approval_id: approvalIn(scene), decision: odd(scene.dice) ? 'allow_once' : 'deny' },
+    data: { approval_id: approvalIn(scene), decision: { type: odd(scene.dice) ? 'allow_once' : 'deny' } },
   }),
   (scene) => ({ type: 'approval_expired', data: { approval_id: approvalIn(scene) } }),
   (scene) => ({

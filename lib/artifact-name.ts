@@ -1,4 +1,4 @@
-const named = /\.([0-9a-f]{64})\.[a-z]+$/
+const named = /[.-]([0-9a-f]{64})\.[a-z]+$/
 
 /**
  * The name of an artifact that says what it holds: `<base>.<SHA-256 in hex>.<extension>`. Where the journal names such a
