@@ -1,7 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
-import { Scalar } from '@scalar/hono-api-reference'
 import { bodyLimit } from 'hono/body-limit'
 import { requestId } from 'hono/request-id'
+import { secureHeaders } from 'hono/secure-headers'
 import { GatehouseError } from '../../lib/errors.ts'
 import { fieldErrors } from '../../lib/field-errors.ts'
 import { limits } from '../../lib/limits.ts'
@@ -19,6 +19,7 @@ import { historyRoutes } from './routes/history.ts'
 import { importRoutes } from './routes/imports.ts'
 import { journalRoutes } from './routes/journal.ts'
 import { journalLineRoutes } from './routes/journal-lines.ts'
+import { pagePolicy, referenceRoutes } from './routes/reference.ts'
 import { reviewRoutes } from './routes/review.ts'
 import { serviceRoutes } from './routes/service.ts'
 import { sessionRoutes } from './routes/sessions.ts'
@@ -60,6 +61,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   )
 
   app.use(requestId({ limitLength: 128 }))
+  app.use(secureHeaders({ contentSecurityPolicy: pagePolicy, xFrameOptions: 'DENY' }))
   app.use(
     bodyLimit({
       maxSize: limits.body,
@@ -69,6 +71,7 @@ export const createApp = (platform: Platform, options: { version: string; log: L
     }),
   )
   serviceRoutes(app, options.version)
+  referenceRoutes(app)
   app.use('/v1/*', authenticate(platform), requireJson({ plainText: true }), idempotency(platform))
   app.use('/worker/v1/*', authenticate(platform), requireJson({ plainText: false }))
   sessionRoutes(app, platform)
@@ -94,6 +97,5 @@ export const createApp = (platform: Platform, options: { version: string; log: L
     },
     security: [{ token: [] }],
   })
-  app.get('/docs', Scalar({ url: '/openapi.json', pageTitle: 'Gatehouse API' }))
   return app
 }

@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { type FieldError, GatehouseError } from '../../lib/errors.ts'
 import { limits } from '../../lib/limits.ts'
@@ -34,6 +35,24 @@ const unfit = (value: unknown, path: readonly string[], plainText: boolean): Fie
   ])
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The body of a call. A body that breaks off, and bytes that are no UTF-8, are the caller’s own errors. */
+const bodyText = async (c: Context<Env>): Promise<string> => {
+  let bytes: ArrayBuffer
+  try {
+    bytes = await c.req.arrayBuffer()
+  } catch (cause) {
+    if (cause instanceof Error && cause.name === 'BodyLimitError') throw cause
+    throw new GatehouseError('invalid_json', 'the body broke off before its end', { cause })
+  }
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new GatehouseError('invalid_json', 'the body holds bytes that are not UTF-8', { cause })
+  }
+}
+
 /**
  * A POST carries JSON of values that can be kept as they are. `plainText` refuses text that can't; a worker reports what
  * it found, and half a character in it is no reason to lose the report.
@@ -42,7 +61,7 @@ export const requireJson = ({ plainText }: { plainText: boolean }) =>
   createMiddleware<Env>(async (c, next) => {
     if (c.req.method === 'POST') {
       const type = c.req.header('content-type') ?? ''
-      const text = await c.req.text()
+      const text = await bodyText(c)
       if (text !== '' && !/^application\/json\b/i.test(type)) {
         throw new GatehouseError('unsupported_media_type', 'send the body as application/json')
       }

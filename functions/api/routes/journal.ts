@@ -145,7 +145,12 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Lo
       (signal) => follow({ clock: platform.clock, tail }, item, { from, wanted: matching, signal }),
       onFault,
     )
-    return c.newResponse(body, 200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+    return c.newResponse(body, 200, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      // A proxy in between would keep events back until it has a buffer full of them.
+      'x-accel-buffering': 'no',
+    })
   })
 
   app.openapi(verify, async (c) => {

@@ -147,11 +147,23 @@ describe('the service', () => {
       expect(spec.components.schemas).toHaveProperty([name ?? ''])
   })
 
-  it('serves its documentation as a page', async () => {
+  it('serves its documentation as a page that loads nothing from outside', async () => {
     const answer = await stack.call('/docs', { token: null })
-    expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toMatch(/^text\/html/)
-    expect(answer.text).toContain('/openapi.json')
+    const loaded = [...answer.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '')
+    const paths = loaded.filter((path) => !path.startsWith('data:'))
+    expect(paths).toHaveLength(3)
+    const texts = await Promise.all(
+      paths.map(async (path) => {
+        expect(path).not.toMatch(/^(\w+:|\/\/)/)
+        const file = await stack.call(`/${path}`, { token: null })
+        expect(file.status).toBe(200)
+        expect(file.headers.get('content-type')).toMatch(/^text\/(css|javascript)/)
+        return file.text
+      }),
+    )
+    expect(texts.at(-1)).toContain('openapi.json')
+    expect(answer.headers.get('content-security-policy')).toContain("script-src 'self'")
   })
 })
 
