@@ -1,15 +1,13 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
-import { bodyLimit } from 'hono/body-limit'
 import { requestId } from 'hono/request-id'
 import { secureHeaders } from 'hono/secure-headers'
 import { GatehouseError } from '../../lib/errors.ts'
 import { fieldErrors } from '../../lib/field-errors.ts'
-import { limits } from '../../lib/limits.ts'
 import type { Platform } from '../../lib/store/platform.ts'
-import { authenticate } from './auth.ts'
+import { authenticate, authorise } from './auth.ts'
 import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
-import { requireJson } from './input.ts'
+import { limitBody, requireJson } from './input.ts'
 import { problem, toGatehouseError } from './problem.ts'
 import { archiveRoutes } from './routes/archive.ts'
 import { branchRoutes } from './routes/branches.ts'
@@ -62,18 +60,17 @@ export const createApp = (platform: Platform, options: { version: string; log: L
 
   app.use(requestId({ limitLength: 128 }))
   app.use(secureHeaders({ contentSecurityPolicy: pagePolicy, xFrameOptions: 'DENY' }))
-  app.use(
-    bodyLimit({
-      maxSize: limits.body,
-      onError: () => {
-        throw new GatehouseError('payload_too_large', `a body may hold ${limits.body} bytes`)
-      },
-    }),
-  )
+  app.use(limitBody)
   serviceRoutes(app, options.version)
   referenceRoutes(app)
-  app.use('/v1/*', authenticate(platform), requireJson({ plainText: true }), idempotency(platform))
-  app.use('/worker/v1/*', authenticate(platform), requireJson({ plainText: false }))
+  app.use(
+    '/v1/*',
+    authenticate(platform),
+    authorise(app),
+    requireJson({ plainText: true }),
+    idempotency(platform),
+  )
+  app.use('/worker/v1/*', authenticate(platform), authorise(app), requireJson({ plainText: false }))
   sessionRoutes(app, platform)
   decisionRoutes(app, platform)
   controlRoutes(app, platform)

@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { type FieldError, GatehouseError } from '../../lib/errors.ts'
 import { limits } from '../../lib/limits.ts'
@@ -37,15 +38,33 @@ const unfit = (value: unknown, path: readonly string[], plainText: boolean): Fie
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The body of a call. A body that breaks off, and bytes that are no UTF-8, are the caller’s own errors. */
-const bodyText = async (c: Context<Env>): Promise<string> => {
-  let bytes: ArrayBuffer
+const bounded = bodyLimit({
+  maxSize: limits.body,
+  onError: () => {
+    throw new GatehouseError('payload_too_large', `a body may hold ${limits.body} bytes`)
+  },
+})
+
+/** A body that breaks off is its sender’s own error. */
+const whole = async <Value>(reading: Promise<Value>): Promise<Value> => {
   try {
-    bytes = await c.req.arrayBuffer()
+    return await reading
   } catch (cause) {
-    if (cause instanceof Error && cause.name === 'BodyLimitError') throw cause
+    if (cause instanceof GatehouseError) throw cause
     throw new GatehouseError('invalid_json', 'the body broke off before its end', { cause })
   }
+}
+
+/** Keeps a body to the size that one may have. */
+export const limitBody = createMiddleware<Env>(async (c, next) => {
+  // Apart from what comes after it, whose errors say nothing of how the body was read.
+  await whole(Promise.resolve(bounded(c, async () => {})))
+  await next()
+})
+
+/** The text of a body; bytes that are no UTF-8 would be taken for other characters. */
+const bodyText = async (c: Context<Env>): Promise<string> => {
+  const bytes = await whole(c.req.arrayBuffer())
   try {
     return utf8.decode(bytes)
   } catch (cause) {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { isPassing } from '../../lib/store/service-errors.ts'
 import type { Env } from './env.ts'
 import { problemSchema } from './schemas.ts'
 
@@ -46,6 +47,14 @@ export const toGatehouseError = (error: unknown): GatehouseError => {
     const code = httpCodes[error.status]
     if (code) return new GatehouseError(code, error.message)
   }
+  if (isPassing(error))
+    return new GatehouseError(
+      'unavailable',
+      'A service behind this one did not answer; send the same call again.',
+      {
+        cause: error,
+      },
+    )
   return new GatehouseError(
     'internal',
     'The request could not be handled; the request id finds it in the log.',

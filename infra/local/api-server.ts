@@ -7,13 +7,15 @@ import { foreignCaller } from '../../functions/loopback.ts'
 import { type ErrorCode, GatehouseError } from '../../lib/errors.ts'
 import { limits } from '../../lib/limits.ts'
 
+/** In milliseconds. */
+type Arrival = { headers: number; whole: number }
 type Answer = Parameters<typeof getRequestListener>[0]
 
 /**
  * The API as a server. Calls for another host and from pages of another origin are refused; so is what is no HTTP, and
  * what takes too long to arrive (`arrivalMs`), each as a problem with a request id. An answer may take as long as it does.
  */
-export const createApiServer = (answer: Answer, arrivalMs = limits.arrivalMs): Server => {
+export const createApiServer = (answer: Answer, arrivalMs: Arrival = limits.arrivalMs): Server => {
   const listener = getRequestListener(answer, {
     errorHandler: (error) => {
       const { status, headers, body } = refusal('malformed_request', String(Object(error).message))
@@ -23,6 +25,8 @@ export const createApiServer = (answer: Answer, arrivalMs = limits.arrivalMs): S
   const answering = new WeakMap<Duplex, ServerResponse>()
   const server = createServer(
     {
+      // Who names no host is told so below, as who names another one.
+      requireHostHeader: false,
       ...{ headersTimeout: arrivalMs.headers, requestTimeout: arrivalMs.whole },
       connectionsCheckingInterval: Math.min(arrivalMs.headers, arrivalMs.whole) / 2,
     },
@@ -31,7 +35,7 @@ export const createApiServer = (answer: Answer, arrivalMs = limits.arrivalMs): S
       const foreign = foreignCaller(request, { ownPages: true })
       if (foreign === null) return void listener(request, response)
       const { status, headers, body } = refusal('foreign_caller', foreign)
-      response.writeHead(status, { ...headers, connection: 'close' }).end(body)
+      response.writeHead(status, withLength(headers, body)).end(body)
     },
   )
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -56,8 +60,13 @@ const codeOf = ({ code, message }: NodeJS.ErrnoException): [ErrorCode, string] =
   return ['malformed_request', message]
 }
 
+const withLength = (headers: Record<string, string>, body: string) => ({
+  ...headers,
+  'content-length': String(Buffer.byteLength(body)),
+  connection: 'close',
+})
+
 const asText = ({ status, headers, body }: ReturnType<typeof refusal>): string => {
-  const all = { ...headers, 'content-length': String(Buffer.byteLength(body)), connection: 'close' }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)
+  const lines = Object.entries(withLength(headers, body)).map(([name, value]) => `${name}: ${value}`)
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n')
 }

@@ -13,7 +13,7 @@ import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import { created } from '../creation.ts'
 import type { Env } from '../env.ts'
-import { answers, jsonBody, problems } from '../openapi.ts'
+import { answers, bodyProblems, jsonBody, needs, problems } from '../openapi.ts'
 import { pageQuery, sessionParams, sessionSchema } from '../schemas.ts'
 import { fullSessionView, queueOf, sessionView } from '../views.ts'
 
@@ -21,22 +21,25 @@ type Id = { team: string; id: string }
 
 const create = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/sessions',
   summary: 'Start a session on a repository',
   request: { body: jsonBody(startSessionSchema) },
-  responses: { 201: answers(sessionSchema, 'The session, which has started'), ...problems },
+  responses: { 201: answers(sessionSchema, 'The session, which has started'), ...bodyProblems },
 })
 
 const proceed = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/sessions/{id}/continue',
   summary: 'Start a session that goes on from an ended one',
   request: { params: sessionParams, body: jsonBody(continueSessionSchema) },
-  responses: { 201: answers(sessionSchema, 'The new session, which has started'), ...problems },
+  responses: { 201: answers(sessionSchema, 'The new session, which has started'), ...bodyProblems },
 })
 
 const list = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions',
   summary: 'List sessions, newest first',
   request: {
@@ -61,6 +64,7 @@ const list = createRoute({
 
 const get = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}',
   summary: 'Read a session',
   request: { params: sessionParams },
@@ -122,12 +126,12 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   }
 
   app.openapi(create, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+    const who = person(c.get('principal'))
     return begin(c, created(platform, c.get('subjectId'), c.req.valid('json'), who), who.team)
   })
 
   app.openapi(proceed, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+    const who = person(c.get('principal'))
     const from = { team: who.team, id: c.req.valid('param').id }
     const to = { team: who.team, id: c.get('subjectId') }
     const { document } = await platform.sessions.require(from)
@@ -138,7 +142,7 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   })
 
   app.openapi(list, async (c) => {
-    const who = person(c.get('principal'), 'viewer')
+    const who = person(c.get('principal'))
     const { found, next } = await filteredPage(platform, who.team, c.req.valid('query'))
     const data = await Promise.all(
       found.map(async (item) => sessionView(item, await queueOf(platform, item))),
@@ -147,7 +151,7 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   })
 
   app.openapi(get, async (c) => {
-    const who = person(c.get('principal'), 'viewer')
+    const who = person(c.get('principal'))
     const item = await platform.sessions.require({ team: who.team, id: c.req.valid('param').id })
     return c.json(await fullSessionView(platform, item), 200, { etag: `"${item.version}"` })
   })

@@ -110,8 +110,14 @@ const requireCredential = (
 const requireTimely = ({ kind, date, expiresSecs }: Presented, now: number): void => {
   const signedAt = date.getTime()
   if (kind === 'header') {
-    if (Math.abs(now - signedAt) > skewMs)
-      throw new Refusal('skew', 'the difference between the request time and the current time is too large')
+    // In these words: by them the SDK knows that it may sign and send the call again.
+    if (now - signedAt > skewMs)
+      throw new Refusal('skew', 'Signature expired: the request was signed more than 15 minutes ago')
+    if (signedAt - now > skewMs)
+      throw new Refusal(
+        'skew',
+        'Signature not yet current: the request was signed more than 15 minutes from now',
+      )
     return
   }
   if (!Number.isInteger(expiresSecs) || expiresSecs < 1 || expiresSecs > longestSecs)
