@@ -3,6 +3,10 @@ export type Remedy = 'permanent' | 'conflict' | 'transient' | 'infrastructure'
 
 /** Every stable error code with its HTTP status, title and remedy; the API's problem answers and documentation are made from it. */
 export const errorCodes = {
+  malformed_request: { status: 400, title: 'This is not HTTP as it should be', remedy: 'permanent' },
+  request_timeout: { status: 408, title: 'The request took too long to arrive', remedy: 'transient' },
+  headers_too_large: { status: 431, title: 'The headers are too large', remedy: 'permanent' },
+  foreign_caller: { status: 403, title: 'The call came from elsewhere', remedy: 'permanent' },
   invalid_json: { status: 400, title: 'The body is not JSON', remedy: 'permanent' },
   invalid_request: { status: 422, title: 'The request does not validate', remedy: 'permanent' },
   invalid_cursor: {

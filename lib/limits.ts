@@ -1,6 +1,8 @@
 /** Every limit of the product, each written once. Sizes are bytes and durations milliseconds unless a name says otherwise. */
 export const limits = {
   body: 1_000_000,
+  /** How long the headers of a call, and the whole of it, may take to arrive. */
+  arrivalMs: { headers: 10_000, whole: 60_000 },
   intent: 16 * 1024,
   steering: 16 * 1024,
   /** All accepted guidance of one session together. */

@@ -1,15 +1,13 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
-import { Scalar } from '@scalar/hono-api-reference'
-import { bodyLimit } from 'hono/body-limit'
 import { requestId } from 'hono/request-id'
+import { secureHeaders } from 'hono/secure-headers'
 import { GatehouseError } from '../../lib/errors.ts'
 import { fieldErrors } from '../../lib/field-errors.ts'
-import { limits } from '../../lib/limits.ts'
 import type { Platform } from '../../lib/store/platform.ts'
-import { authenticate } from './auth.ts'
+import { authenticate, authorise } from './auth.ts'
 import type { Env } from './env.ts'
 import { idempotency } from './idempotency.ts'
-import { requireJson } from './input.ts'
+import { limitBody, requireJson } from './input.ts'
 import type { Log } from './log.ts'
 import { problem, toGatehouseError } from './problem.ts'
 import { archiveRoutes } from './routes/archive.ts'
@@ -20,6 +18,7 @@ import { historyRoutes } from './routes/history.ts'
 import { importRoutes } from './routes/imports.ts'
 import { journalRoutes } from './routes/journal.ts'
 import { journalLineRoutes } from './routes/journal-lines.ts'
+import { pagePolicy, referenceRoutes } from './routes/reference.ts'
 import { reviewRoutes } from './routes/review.ts'
 import { serviceRoutes } from './routes/service.ts'
 import { sessionRoutes } from './routes/sessions.ts'
@@ -58,17 +57,18 @@ export const createApp = (platform: Platform, options: { version: string; log: L
   )
 
   app.use(requestId({ limitLength: 128 }))
-  app.use(
-    bodyLimit({
-      maxSize: limits.body,
-      onError: () => {
-        throw new GatehouseError('payload_too_large', `a body may hold ${limits.body} bytes`)
-      },
-    }),
-  )
+  app.use(secureHeaders({ contentSecurityPolicy: pagePolicy, xFrameOptions: 'DENY' }))
+  app.use(limitBody)
   serviceRoutes(app, options.version)
-  app.use('/v1/*', authenticate(platform), requireJson({ plainText: true }), idempotency(platform))
-  app.use('/worker/v1/*', authenticate(platform), requireJson({ plainText: false }))
+  referenceRoutes(app)
+  app.use(
+    '/v1/*',
+    authenticate(platform),
+    authorise(app),
+    requireJson({ plainText: true }),
+    idempotency(platform),
+  )
+  app.use('/worker/v1/*', authenticate(platform), authorise(app), requireJson({ plainText: false }))
   sessionRoutes(app, platform)
   decisionRoutes(app, platform)
   controlRoutes(app, platform)
@@ -92,6 +92,5 @@ export const createApp = (platform: Platform, options: { version: string; log: L
     },
     security: [{ token: [] }],
   })
-  app.get('/docs', Scalar({ url: '/openapi.json', pageTitle: 'Gatehouse API' }))
   return app
 }

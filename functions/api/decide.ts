@@ -9,23 +9,25 @@ import type { Platform } from '../../lib/store/platform.ts'
 import type { Role } from '../../lib/team/roles.ts'
 import { actorOf, person } from './auth.ts'
 import type { Env } from './env.ts'
-import { answers, jsonBody, problems } from './openapi.ts'
+import { answers, bodyProblems, jsonBody, needs } from './openapi.ts'
 import { sessionParams } from './schemas.ts'
 import { reviewView, sessionView } from './views.ts'
 
 /** The route of a call by which a person decides something about a session. */
 export const decision = <Path extends string, Body extends z.ZodType, Answer extends z.ZodType>(
   path: Path,
+  role: Role,
   summary: string,
   body: Body,
   answer: Answer,
 ) =>
   createRoute({
     method: 'post',
+    security: needs(role),
     path: `/v1/sessions/{id}/${path}` as const,
     summary,
     request: { params: sessionParams, body: jsonBody(body) },
-    responses: { 200: answers(answer, 'The session after the decision'), ...problems },
+    responses: { 200: answers(answer, 'The session after the decision'), ...bodyProblems },
   })
 
 /** If-Match (API.md, Conventions): a stale version gets 412 and nothing is written. */
@@ -59,15 +61,14 @@ const withCurrent = async (
 /** Decides on the session as it is; null when there is nothing to write. */
 export type Decide = (item: SessionItem, actor: Actor) => Change | null | Promise<Change | null>
 
-/** Decides as a person of a role; one conditional write, and the loser of a race is told the current session. */
+/** Decides as the person who calls; one conditional write, and the loser of a race is told the current session. */
 export const decideAs = async (
   c: Context<Env>,
   platform: Platform,
   id: string,
-  role: Role,
   decide: Decide,
 ): Promise<SessionItem> => {
-  const who = person(c.get('principal'), role)
+  const who = person(c.get('principal'))
   const key = { team: who.team, id }
   try {
     return await transition(platform, key, (item) => {

@@ -1,3 +1,5 @@
+import type { Context } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { type FieldError, GatehouseError } from '../../lib/errors.ts'
 import { limits } from '../../lib/limits.ts'
@@ -38,6 +40,42 @@ const unfit = (value: unknown, path: readonly string[], plainText: boolean): Fie
   ])
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+const bounded = bodyLimit({
+  maxSize: limits.body,
+  onError: () => {
+    throw new GatehouseError('payload_too_large', `a body may hold ${limits.body} bytes`)
+  },
+})
+
+/** A body that breaks off is its sender’s own error. */
+const whole = async <Value>(reading: Promise<Value>): Promise<Value> => {
+  try {
+    return await reading
+  } catch (cause) {
+    if (cause instanceof GatehouseError) throw cause
+    throw new GatehouseError('invalid_json', 'the body broke off before its end', { cause })
+  }
+}
+
+/** Keeps a body to the size that one may have. */
+export const limitBody = createMiddleware<Env>(async (c, next) => {
+  // Apart from what comes after it, whose errors say nothing of how the body was read.
+  await whole(Promise.resolve(bounded(c, async () => {})))
+  await next()
+})
+
+/** The text of a body; bytes that are no UTF-8 would be taken for other characters. */
+const bodyText = async (c: Context<Env>): Promise<string> => {
+  const bytes = await whole(c.req.arrayBuffer())
+  try {
+    return utf8.decode(bytes)
+  } catch (cause) {
+    throw new GatehouseError('invalid_json', 'the body holds bytes that are not UTF-8', { cause })
+  }
+}
+
 /**
  * A POST carries JSON of values that can be kept as they are. `plainText` refuses text that can't; a worker reports what
  * it found, and half a character in it is no reason to lose the report.
@@ -46,7 +84,7 @@ export const requireJson = ({ plainText }: { plainText: boolean }) =>
   createMiddleware<Env>(async (c, next) => {
     if (c.req.method === 'POST') {
       const type = c.req.header('content-type') ?? ''
-      const text = await c.req.text()
+      const text = await bodyText(c)
       if (text !== '' && !/^application\/json\b/i.test(type)) {
         throw new GatehouseError('unsupported_media_type', 'send the body as application/json')
       }

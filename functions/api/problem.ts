@@ -1,11 +1,12 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { isPassing } from '../../lib/store/service-errors.ts'
 import type { Env } from './env.ts'
 import { problemSchema } from './schemas.ts'
 
-/** The answer to an error (RFC 9457). Says nothing internal: what is no GatehouseError reads `internal`. */
-export const problem = (c: Context<Env>, error: GatehouseError): Response => {
+/** The answer to an error (RFC 9457) in its parts. Says nothing internal. */
+export const problemAnswer = (error: GatehouseError, requestId: string) => {
   const { status, title } = errorCodes[error.code]
   const body = problemSchema.parse({
     type: `urn:gatehouse:problem:${error.code}`,
@@ -13,16 +14,23 @@ export const problem = (c: Context<Env>, error: GatehouseError): Response => {
     status,
     detail: error.message,
     code: error.code,
-    request_id: c.get('requestId'),
+    request_id: requestId,
     ...(error.errors ? { errors: error.errors } : {}),
     ...error.extra,
   })
-  return c.body(JSON.stringify(body), status, {
+  const headers: Record<string, string> = {
     'content-type': 'application/problem+json',
     // The rest of a refused body is never read, so the connection is good for nothing more.
     ...(status === 413 ? { connection: 'close' } : {}),
     ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
-  })
+  }
+  return { status, headers, body: JSON.stringify(body) }
+}
+
+/** The answer to an error within the API. */
+export const problem = (c: Context<Env>, error: GatehouseError): Response => {
+  const { status, headers, body } = problemAnswer(error, c.get('requestId'))
+  return c.body(body, status, headers)
 }
 
 const httpCodes: Record<number, ErrorCode> = {
@@ -39,6 +47,14 @@ export const toGatehouseError = (error: unknown): GatehouseError => {
     const code = httpCodes[error.status]
     if (code) return new GatehouseError(code, error.message)
   }
+  if (isPassing(error))
+    return new GatehouseError(
+      'unavailable',
+      'A service behind this one did not answer; send the same call again.',
+      {
+        cause: error,
+      },
+    )
   return new GatehouseError(
     'internal',
     'The request could not be handled; the request id finds it in the log.',

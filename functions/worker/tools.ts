@@ -18,8 +18,10 @@ import {
 } from '../../lib/engine/tools.ts'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
 import { newSecret } from '../../lib/ids.ts'
+import { foreignCaller } from '../loopback.ts'
 import type { WorkerJournal } from './agent-journal.ts'
 import { clip } from './text.ts'
+import { readJson, validated } from './tool-body.ts'
 import { Refused } from './transport.ts'
 
 export type ToolsOptions = {
@@ -253,7 +255,7 @@ const toolServer =
   ): void => {
     app.post(`/${name}`, async (c) => {
       const signal = AbortSignal.any([c.req.raw.signal, closing])
-      const asked = validated(input, await json(c.req.raw, most))
+      const asked = validated(input, await readJson(c.req.raw, most))
       requireLive(signal)
       return c.json(await run(asked, signal))
     })
@@ -263,43 +265,17 @@ const toolServer =
     })
   }
 
-/** The body as JSON, whatever type it says it has, so that a plain `curl -d` will do; an empty one is `{}`. */
-const json = async (request: Request, most: number): Promise<unknown> => {
-  const body = await bounded(request, most)
-  if (body.trim() === '') return {}
-  try {
-    return JSON.parse(body)
-  } catch (error) {
-    throw new GatehouseError('invalid_json', error instanceof Error ? error.message : 'not JSON')
-  }
-}
-
-const bounded = async (request: Request, most: number): Promise<string> => {
-  const refuse = () => new GatehouseError('payload_too_large', `a body may hold ${most} bytes`)
-  if (Number(request.headers.get('content-length') ?? 0) > most) throw refuse()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length
-    if (size > most) throw refuse()
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
-const validated = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> => {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(({ path, message }) =>
-    [path.join('.'), message].filter(Boolean).join(': '),
-  )
-  throw new GatehouseError('invalid_request', clip(problems.join('; '), 1024))
-}
-
 const createToolServer = (app: Hono, requestMs: number): Server => {
+  const listener = getRequestListener(app.fetch, { overrideGlobalObjects: false })
   const server = createServer(
     { requestTimeout: requestMs, headersTimeout: requestMs, connectionsCheckingInterval: requestMs / 2 },
-    getRequestListener(app.fetch, { overrideGlobalObjects: false }),
+    (request, response) => {
+      const foreign = foreignCaller(request)
+      if (foreign === null) return void listener(request, response)
+      const { status, ...error } = told(new GatehouseError('foreign_caller', foreign))
+      response.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
+      response.end(JSON.stringify({ error }))
+    },
   )
   server.maxConnections = toolLimits.connections
   server.maxRequestsPerSocket = 1

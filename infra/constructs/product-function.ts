@@ -17,6 +17,8 @@ export type ProductFunctionProps = {
   timeout: Duration
   memoryMb: number
   environment: Record<string, string>
+  /** Files of packages that the function serves as they are, by their places in `node_modules`; they lie beside the bundle. */
+  files?: string[]
 }
 
 /** One of our Lambda functions: `functions/<folder>/lambda.ts` in one bundle that brings its own SDK. */
@@ -42,6 +44,12 @@ export class ProductFunction extends NodejsFunction {
       bundling: {
         format: OutputFormat.ESM,
         target: 'node24',
+        commandHooks: {
+          beforeBundling: () => [],
+          beforeInstall: () => [],
+          afterBundling: (input, output) =>
+            (props.files ?? []).map((file) => `cp "${input}/node_modules/${file}" "${output}/"`),
+        },
         logLevel: LogLevel.ERROR,
         minify: true,
         keepNames: true,

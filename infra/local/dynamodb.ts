@@ -1,17 +1,18 @@
 import { mkdir } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
 import dynalite from 'dynalite'
 import database from 'dynalite/db/index.js'
+import { guardJson } from './doors/json-door.ts'
+import type { KeyPair } from './doors/key-pair.ts'
 import { closeIteratorsWhenRead } from './dynamodb-iterators.ts'
 import { writeIndexesAtomically } from './dynamodb-writes.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 
 /**
- * Starts DynamoDB on 127.0.0.1. `path` is a folder that keeps the tables (made when missing, held by one process
+ * Starts DynamoDB on 127.0.0.1, for requests that are signed with `keys`. `path` is a folder that keeps the tables (made when missing, held by one process
  * at a time); without it they live in memory. A write and its index entries are all or nothing. `port` 0 or absent
  * takes a free one. Rejects when the port is taken or the folder is held by another process.
  */
-export async function startDynamoDb(options: { path?: string; port?: number } = {}): Promise<{
+export async function startDynamoDb(options: { keys: KeyPair; path?: string; port?: number }): Promise<{
   endpoint: string
   close(): Promise<void>
 }> {
@@ -24,16 +25,9 @@ export async function startDynamoDb(options: { path?: string; port?: number } = 
     deleteTableMs: 0,
     updateTableMs: 0,
   })
-  server.prependListener('request', surviveBrokenRequest)
+  guardJson(server, { keys: options.keys, service: 'dynamodb' })
   const endpoint = await listenOnLoopback(server, options.port)
   return { endpoint, close: () => stopServer(server) }
-}
-
-// dynalite throws, outside of any handler, when a client breaks off in the middle of its request.
-function surviveBrokenRequest(request: IncomingMessage): void {
-  request.on('newListener', (event, listener) => {
-    if (event === 'error') process.nextTick(() => request.off('error', listener))
-  })
 }
 
 // dynalite opens its folder lazily and throws, outside of any handler, when it can't.

@@ -3,6 +3,9 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import S3rver, { type Context } from '@20minutes/s3rver'
 import accounts from '@20minutes/s3rver/lib/models/account.js'
+import { provenBody } from './doors/body-proof.ts'
+import type { KeyPair } from './doors/key-pair.ts'
+import { guardS3 } from './doors/s3-door.ts'
 import { KeyLocks } from './key-locks.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 import { decodeChunks } from './s3-chunks.ts'
@@ -10,14 +13,17 @@ import { allowContinuationTokens, groupedListings } from './s3-listing.ts'
 import { atomicWrites, type WriteCondition } from './s3-writes.ts'
 
 /**
- * Starts S3 on 127.0.0.1 with `bucket` in it; objects live under `directory`. Any credentials are accepted, keys are
- * addressed path-style. Conditional puts answer as S3 does (412 `PreconditionFailed`), and a put is all or nothing even
+ * Starts S3 on 127.0.0.1 with `bucket` in it; objects live under `directory`. Only requests and addresses that are
+ * signed with `keys` are answered, and only bodies that are what was signed of them are stored; keys are addressed
+ * path-style. Conditional puts answer as S3 does (412 `PreconditionFailed`), and a put is all or nothing even
  * when the process is killed. `port` 0 or absent takes a free one; rejects when it is taken.
  */
-export async function startS3(options: { directory: string; bucket: string; port?: number }): Promise<{
-  endpoint: string
-  close(): Promise<void>
-}> {
+export async function startS3(options: {
+  directory: string
+  bucket: string
+  keys: KeyPair
+  port?: number
+}): Promise<{ endpoint: string; close(): Promise<void> }> {
   const objects = join(options.directory, 'buckets')
   const incoming = join(options.directory, 'incoming')
   await rm(incoming, { recursive: true, force: true })
@@ -25,6 +31,7 @@ export async function startS3(options: { directory: string; bucket: string; port
   await mkdir(incoming)
 
   allowContinuationTokens()
+  // The door has looked at the signature; the server below fails to check one whose prefix holds `/`.
   accounts.registry = { get: () => accounts.DUMMY_ACCOUNT }
   const app = new S3rver({
     address: '127.0.0.1',
@@ -48,7 +55,7 @@ export async function startS3(options: { directory: string; bucket: string; port
     return answer.finally(() => inHand.delete(answer))
   })
 
-  const server = createServer(app.callback())
+  const server = createServer(guardS3(options.keys, app.callback()))
   const endpoint = await listenOnLoopback(server, options.port)
   return {
     endpoint,
@@ -69,11 +76,16 @@ function conditionOf({ headers, req }: Context): WriteCondition | undefined {
 
 // The server below knows one of the chunked encodings and would store the framing of the others as content.
 function plainBody(context: Context): void {
-  const { headers } = context
-  if (!/^STREAMING-.*TRAILER$/.test(String(headers['x-amz-content-sha256']))) return
+  const { headers, req } = context
+  const { method } = req
+  if (method !== 'PUT' && method !== 'POST') return
+  if (!/^STREAMING-.*TRAILER$/.test(String(headers['x-amz-content-sha256']))) {
+    context.req = Object.assign(provenBody(headers, req), { method })
+    return
+  }
   headers['x-amz-content-sha256'] = 'UNSIGNED-PAYLOAD'
   const encoding = String(headers['content-encoding'] ?? '').replace(/\s*aws-chunked\s*,?\s*/, '')
   if (encoding) headers['content-encoding'] = encoding
   else delete headers['content-encoding']
-  context.req = Object.assign(decodeChunks(context.req), { method: context.req.method })
+  context.req = Object.assign(provenBody(headers, decodeChunks(req)), { method })
 }

@@ -1,7 +1,5 @@
-import { mkdir, readFile, rename, unlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { readFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { getRequestListener } from '@hono/node-server'
 import { z } from 'zod'
 import { createApp } from '../../functions/api/app.ts'
 import { computeStopped } from '../../functions/compute/stopped.ts'
@@ -13,7 +11,10 @@ import { type Clients, connect, type ServiceSettings } from '../../lib/store/cli
 import { createPlatform, type Platform } from '../../lib/store/platform.ts'
 import { ensureTable } from '../../lib/store/table.ts'
 import { ensureAdminToken } from './admin-token.ts'
+import { createApiServer } from './api-server.ts'
 import { bundleWorker } from './bundle.ts'
+import { commandLineProfile, ensureKeyPair, writePrivate } from './doors/key-pair.ts'
+import { closeHome, openHome } from './doors/private-home.ts'
 import { startDynamoDb } from './dynamodb.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
 import { openRuns, type RunsRoot } from './runs.ts'
@@ -54,23 +55,19 @@ const versionOf = async (): Promise<string> =>
     .object({ version: z.string() })
     .parse(JSON.parse(await readFile(join(projectRoot, 'package.json'), 'utf8'))).version
 
-const writeEndpoints = async (file: string, endpoints: ServiceSettings): Promise<void> => {
-  await writeFile(`${file}.new`, `${JSON.stringify(endpoints, null, 2)}\n`)
-  await rename(`${file}.new`, file)
-}
-
 /** Starts the whole of Gatehouse in this process: the three services, the API, the step handlers, the sweep, and workers as children. */
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const { home, log } = options
   const startedAt = Date.now()
-  await mkdir(home, { recursive: true, mode: 0o700 })
+  await openHome(home)
   const closers: (() => Promise<void>)[] = []
   const close = async () => {
     for (const one of closers.splice(0).reverse()) await one()
   }
   try {
+    const keys = await ensureKeyPair(join(home, 'access-key.json'))
     // The first to hold the folder; whoever can't must not touch what another stack uses.
-    const dynamo = await startDynamoDb({ path: join(home, 'dynamodb') })
+    const dynamo = await startDynamoDb({ keys, path: join(home, 'dynamodb') })
     closers.push(dynamo.close)
     // Work that a stop in order took along is taken up again as it was; after anything else it counts as a fault.
     const inOrder = join(home, 'stopped-in-order')
@@ -80,12 +77,13 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     )
     const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
     const runs = await openRuns(home, log)
-    const s3 = await startS3({ directory: join(home, 's3'), bucket: names.bucket })
+    const s3 = await startS3({ keys, directory: join(home, 's3'), bucket: names.bucket })
     closers.push(s3.close)
 
     // The machine calls the step handler, which needs the machine's address: it is there before the first call.
     const handler = Promise.withResolvers<(event: unknown) => Promise<unknown>>()
     const states = await startStates({
+      keys,
       directory: join(home, 'states'),
       region,
       definitions: [{ name: names.machine, definition: buildDefinition(stepFunctionArn) }],
@@ -102,7 +100,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
       bucket: names.bucket,
       state_machine_arn: states.stateMachineArns[names.machine] ?? '',
     }
-    const clients = connect(endpoints, { accessKeyId: 'local', secretAccessKey: 'local' })
+    const clients = connect(endpoints, keys)
     options.onClients?.(clients)
     closers.push(async () => {
       clients.dynamo.destroy()
@@ -134,10 +132,12 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
 
     const adminToken = await ensureAdminToken(join(home, 'admin-token'), platform.tokens)
     const app = createApp(platform, { version, log: (line) => log(JSON.stringify(line)) })
-    const server = createServer(getRequestListener(app.fetch))
+    const server = createApiServer(app.fetch)
     address.url = await listenOnLoopback(server, options.port)
     closers.push(() => stopServer(server))
-    await writeEndpoints(join(home, 'endpoints.json'), endpoints)
+    await writePrivate(join(home, 'endpoints.json'), `${JSON.stringify(endpoints, null, 2)}\n`)
+    await writePrivate(join(home, 'aws-config'), commandLineProfile(keys, endpoints))
+    await closeHome(home)
 
     let sweeping: Promise<void> = Promise.resolve()
     let closing = false
@@ -166,7 +166,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     })
     const stopInOrder = async () => {
       await close()
-      await writeFile(inOrder, '')
+      await writePrivate(inOrder, '')
     }
     return { url: address.url, runs: runs.root, adminToken, platform, endpoints, close: stopInOrder }
   } catch (error) {

@@ -50,6 +50,7 @@ export class GatehouseStack extends Stack {
       timeout: apiTimeout,
       memoryMb: 1024,
       environment,
+      files: ['swagger-ui.css', 'swagger-ui-bundle.js'].map((name) => `swagger-ui-dist/${name}`),
     })
     grantApiPlatform(api, platform)
     const http = new HttpApi(this, 'Api', { handler: api, timeout: apiTimeout })

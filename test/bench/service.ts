@@ -1,9 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { getRequestListener } from '@hono/node-server'
 import { createApp } from '../../functions/api/app.ts'
+import { createApiServer } from '../../infra/local/api-server.ts'
 import { listenOnLoopback, stopServer } from '../../infra/local/loopback.ts'
 import { newId, newSecret } from '../../lib/ids.ts'
 import { carryOut } from '../../lib/store/effects.ts'
@@ -21,7 +20,7 @@ export const startService = async () => {
   const pieces = await startPieces(root)
   const { platform } = pieces
   const app = createApp(platform, { version: 'bench', log: (line) => console.error(line) })
-  const server = createServer(getRequestListener(app.fetch))
+  const server = createApiServer(app.fetch)
   const url = await listenOnLoopback(server)
 
   const id = newId('ses')

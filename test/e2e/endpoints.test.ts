@@ -6,6 +6,7 @@ import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3'
 import { ListExecutionsCommand } from '@aws-sdk/client-sfn'
 import { GetCommand } from '@aws-sdk/lib-dynamodb'
 import { expect, test } from 'vitest'
+import { keyPairSchema } from '../../infra/local/doors/key-pair.ts'
 import { fromLines } from '../../lib/journal/entry.ts'
 import { connect, serviceSettingsSchema } from '../../lib/store/clients.ts'
 import { itemKey } from '../../lib/store/keys.ts'
@@ -15,8 +16,8 @@ import { useStack } from './stack.ts'
 const run = promisify(execFile)
 const used = useStack()
 
-/** What a stranger finds with nothing but endpoints.json: by the AWS command line where there is one, else by the SDK. */
-const strangersLook = async (team: string, id: string) => {
+/** What the owner of a home finds with its files: by the AWS command line where there is one, else by the SDK. */
+const ownersLook = async (team: string, id: string) => {
   const endpoints = serviceSettingsSchema.parse(
     JSON.parse(readFileSync(join(used.home, 'endpoints.json'), 'utf8')),
   )
@@ -28,7 +29,8 @@ const strangersLook = async (team: string, id: string) => {
     () => false,
   )
   if (!installed) {
-    const clients = connect(endpoints, { accessKeyId: 'any', secretAccessKey: 'any' })
+    const keys = keyPairSchema.parse(JSON.parse(readFileSync(join(used.home, 'access-key.json'), 'utf8')))
+    const clients = connect(endpoints, keys)
     const [executions, item, listing] = await Promise.all([
       clients.sfn.send(new ListExecutionsCommand({ stateMachineArn: endpoints.state_machine_arn })),
       clients.dynamo.send(new GetCommand({ TableName: endpoints.table, Key: key })),
@@ -46,27 +48,18 @@ const strangersLook = async (team: string, id: string) => {
   const env = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
-    AWS_ACCESS_KEY_ID: 'any',
-    AWS_SECRET_ACCESS_KEY: 'any',
+    AWS_CONFIG_FILE: join(used.home, 'aws-config'),
   }
-  const aws = async (endpoint: string | undefined, ...args: string[]): Promise<string> =>
+  const aws = async (...args: string[]): Promise<string> =>
     (
-      await run(
-        program,
-        [...args, '--endpoint-url', endpoint ?? '', '--region', endpoints.region, '--output', 'json'],
-        { env, maxBuffer: 8_000_000 },
-      )
+      await run(program, ['--profile', 'gatehouse', ...args, '--output', 'json'], {
+        env,
+        maxBuffer: 8_000_000,
+      })
     ).stdout
   const [executions, item, listing] = await Promise.all([
+    aws('stepfunctions', 'list-executions', '--state-machine-arn', endpoints.state_machine_arn),
     aws(
-      endpoints.states,
-      'stepfunctions',
-      'list-executions',
-      '--state-machine-arn',
-      endpoints.state_machine_arn,
-    ),
-    aws(
-      endpoints.dynamodb,
       'dynamodb',
       'get-item',
       '--table-name',
@@ -74,24 +67,24 @@ const strangersLook = async (team: string, id: string) => {
       '--key',
       JSON.stringify({ pk: { S: key.pk }, sk: { S: key.sk } }),
     ),
-    aws(endpoints.s3, 's3api', 'list-objects-v2', '--bucket', endpoints.bucket, '--prefix', prefix),
+    aws('s3api', 'list-objects-v2', '--bucket', endpoints.bucket, '--prefix', prefix),
   ])
   const first: string = JSON.parse(listing).Contents[0].Key
   return {
     executions: JSON.parse(executions).executions.map(({ name }: { name: string }) => name),
     state: JSON.parse(item).Item.document.M.state.S,
-    segment: await aws(endpoints.s3, 's3', 'cp', `s3://${endpoints.bucket}/${first}`, '-'),
+    segment: await aws('s3', 'cp', `s3://${endpoints.bucket}/${first}`, '-'),
   }
 }
 
-test('with endpoints.json a person sees the session in all three services', async () => {
+test('with the files of the home its owner sees the session in all three services', async () => {
   const { directory } = makeRepository()
   const { id } = await used.api.start({
     ...{ repo: directory, intent: 'Be seen', engine_command: 'touch done', mode: 'auto' },
     contract: { checks: [{ name: 'done', command: 'test -e done' }] },
   })
   await used.api.untilGate(id, 'approval')
-  const seen = await strangersLook('local', id)
+  const seen = await ownersLook('local', id)
   expect(seen.executions).toEqual([`${id}-1`])
   expect(seen.state).toBe('needs_approval')
   expect(fromLines(seen.segment)[0]).toMatchObject({ sequence: 0, type: 'session_created', session_id: id })

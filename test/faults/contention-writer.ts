@@ -5,6 +5,7 @@ import type { Change, SessionItem } from '../../lib/session/item.ts'
 import { connect, serviceSettingsSchema } from '../../lib/store/clients.ts'
 import { transition } from '../../lib/store/effects.ts'
 import { createPlatform } from '../../lib/store/platform.ts'
+import { testKeys } from '../support/keys.ts'
 
 /**
  * One writer as a program, for a test that kills it: makes COUNT appends to a journal, numbered from FROM on and several
@@ -23,7 +24,7 @@ const actor: Actor = { kind: 'worker', id: WRITER }
 const nothing = async (): Promise<never> => {
   throw new Error('a writer starts no workers')
 }
-const clients = connect(SETTINGS, { accessKeyId: 'local', secretAccessKey: 'local' })
+const clients = connect(SETTINGS, testKeys)
 const platform = createPlatform({
   clients,
   settings: SETTINGS,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GetCommand, UpdateCommand } from '@aws-sdk/lib-dynamodb'
 import { localTeam } from '../../infra/local/admin-token.ts'
+import { keyPairSchema } from '../../infra/local/doors/key-pair.ts'
 import { limits } from '../../lib/limits.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
@@ -21,7 +22,8 @@ import { createStates } from '../../lib/store/states.ts'
 /** What a running stack keeps, read past it with clients of our own. */
 export const openKept = (home: string) => {
   const settings = serviceSettingsSchema.parse(JSON.parse(readFileSync(join(home, 'endpoints.json'), 'utf8')))
-  const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const keys = keyPairSchema.parse(JSON.parse(readFileSync(join(home, 'access-key.json'), 'utf8')))
+  const clients = connect(settings, keys)
   const blobs = createBlobs(clients.s3, settings.bucket)
   const journals = createJournals(clients.s3, settings.bucket, blobs, (id) => sessions.get(id))
   const payloads = createPayloads(blobs)

@@ -6,6 +6,7 @@ import { connect } from '../../lib/store/clients.ts'
 import { createMachine } from '../../lib/store/machine.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { temporaryFolder } from '../repositories.ts'
+import { testKeys } from '../support/keys.ts'
 import { createMachineDriver, FunctionError } from '../support/machine-driver.ts'
 
 type Machine = Platform['machine']
@@ -188,6 +189,7 @@ const onDriver = async (scenario: Scenario) => {
 const onStepFunctions = async (scenario: Scenario) => {
   const { tokens, invoke } = playing(scenario, () => machine)
   const states = await startStates({
+    keys: testKeys,
     ...{ directory: temporaryFolder(), region: 'us-east-1' },
     definitions: [{ name: 'machine', definition: definitionOf(scenario) }],
     invoke: async (_, payload) => invoke(payload),
@@ -195,7 +197,7 @@ const onStepFunctions = async (scenario: Scenario) => {
   const arn = states.stateMachineArns.machine ?? ''
   const clients = connect(
     { region: 'us-east-1', table: '', bucket: '', state_machine_arn: arn, states: states.endpoint },
-    { accessKeyId: 'local', secretAccessKey: 'local' },
+    testKeys,
   )
   onTestFinished(async () => {
     for (const client of [clients.dynamo, clients.s3, clients.sfn]) client.destroy()

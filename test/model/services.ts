@@ -11,6 +11,7 @@ import type { SessionItem } from '../../lib/session/item.ts'
 import { connect } from '../../lib/store/clients.ts'
 import { type Compute, createPlatform, type Platform } from '../../lib/store/platform.ts'
 import { ensureTable } from '../../lib/store/table.ts'
+import { testKeys } from '../support/keys.ts'
 
 /** The end of a process that was made on purpose. */
 export class Crash extends Error {}
@@ -142,14 +143,14 @@ export const team = 'model'
 export const startServices = async (directory: string) => {
   const bucket = 'bucket'
   const [dynamodb, s3] = await Promise.all([
-    startDynamoDb(),
-    startS3({ directory: join(directory, 's3'), bucket }),
+    startDynamoDb({ keys: testKeys }),
+    startS3({ directory: join(directory, 's3'), bucket, keys: testKeys }),
   ])
   const settings = {
     ...{ region: 'us-east-1', table: 'gatehouse', bucket, state_machine_arn: 'none' },
     ...{ dynamodb: dynamodb.endpoint, s3: s3.endpoint },
   }
-  const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const clients = connect(settings, testKeys)
   await ensureTable(clients.dynamo, settings.table)
 
   let parts: Parts | null = null

@@ -1,6 +1,5 @@
-import { createServer } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
 import { createApp } from '../../functions/api/app.ts'
+import { createApiServer } from '../../infra/local/api-server.ts'
 import { listenOnLoopback, stopServer } from '../../infra/local/loopback.ts'
 import { newId, newSecret } from '../../lib/ids.ts'
 import type { Fact } from '../../lib/journal/facts.ts'
@@ -15,7 +14,7 @@ export const team = 'team'
 export const startApiServer = async (platform: Platform) => {
   const faults: string[] = []
   const app = createApp(platform, { version: 'test', log: (line) => faults.push(line.error) })
-  const server = createServer(getRequestListener(app.fetch))
+  const server = createApiServer(app.fetch)
   const url = await listenOnLoopback(server)
   const token = newSecret()
   await platform.tokens.add(token, { kind: 'person', team, principal: 'ada', role: 'viewer' }, null)

@@ -9,6 +9,7 @@ import { createBlobs } from '../../lib/store/blobs.ts'
 import { connect } from '../../lib/store/clients.ts'
 import { createJournals } from '../../lib/store/journals.ts'
 import { ensureTable } from '../../lib/store/table.ts'
+import { testKeys } from './keys.ts'
 
 type Service = { endpoint: string; close: () => Promise<void> }
 export type DynamoBackend = { name: string; start: () => Promise<Service> }
@@ -61,7 +62,7 @@ const localFolder = process.env.GATEHOUSE_DYNAMODB_LOCAL
 
 /** The embedded DynamoDB, and AWS's own where GATEHOUSE_DYNAMODB_LOCAL names the folder of its jar. */
 export const dynamoBackends: DynamoBackend[] = [
-  { name: 'the embedded DynamoDB', start: () => startDynamoDb() },
+  { name: 'the embedded DynamoDB', start: () => startDynamoDb({ keys: testKeys }) },
   ...(localFolder !== undefined && existsSync(join(localFolder, 'DynamoDBLocal.jar'))
     ? [{ name: 'DynamoDB Local', start: () => startDynamoDbLocal(localFolder) }]
     : []),
@@ -72,7 +73,7 @@ export const openTable = async (backend: DynamoBackend, table = 'gatehouse') => 
   const service = await backend.start()
   const { dynamo, s3, sfn } = connect(
     { region: 'us-east-1', table, bucket: '', state_machine_arn: '', dynamodb: service.endpoint },
-    { accessKeyId: 'local', secretAccessKey: 'local' },
+    testKeys,
   )
   await ensureTable(dynamo, table)
   return {

@@ -5,6 +5,7 @@ import { startStates } from '../../infra/local/states/server.ts'
 import { type Clients, connect } from '../../lib/store/clients.ts'
 import { createPlatform } from '../../lib/store/platform.ts'
 import { ensureTable } from '../../lib/store/table.ts'
+import { testKeys } from './keys.ts'
 
 /** A machine that parks once on a task token and ends with its answer. */
 const parkOnce = {
@@ -36,9 +37,10 @@ export const startPieces = async (
   }
   const starts = new Map<string, number>()
   const [dynamodb, s3, states] = await Promise.all([
-    startDynamoDb(),
-    startS3({ directory: join(directory, 's3'), bucket: 'bucket' }),
+    startDynamoDb({ keys: testKeys }),
+    startS3({ directory: join(directory, 's3'), bucket: 'bucket', keys: testKeys }),
     startStates({
+      keys: testKeys,
       directory: join(directory, 'states'),
       region: 'us-east-1',
       definitions: [{ name: 'machine', definition: parkOnce }],
@@ -55,7 +57,7 @@ export const startPieces = async (
     state_machine_arn: states.stateMachineArns.machine ?? '',
     ...{ dynamodb: dynamodb.endpoint, s3: s3.endpoint, states: states.endpoint },
   }
-  const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const clients = connect(settings, testKeys)
   await ensureTable(clients.dynamo, settings.table)
   const platform = createPlatform({
     ...{ clients, settings },

@@ -16,6 +16,7 @@ import {
 import { connect } from '../../lib/store/clients.ts'
 import { type Compute, createPlatform } from '../../lib/store/platform.ts'
 import { ensureTable } from '../../lib/store/table.ts'
+import { testKeys } from './keys.ts'
 
 /** What a scripted worker answers to a command. */
 export type Script = (command: Command) => Result
@@ -29,9 +30,10 @@ const machine = 'gatehouse-session'
 export const startScriptedStack = async (directory: string, script: Script) => {
   const handler = Promise.withResolvers<(event: unknown) => Promise<unknown>>()
   const [dynamodb, s3, states] = await Promise.all([
-    startDynamoDb(),
-    startS3({ directory: join(directory, 's3'), bucket: 'bucket' }),
+    startDynamoDb({ keys: testKeys }),
+    startS3({ directory: join(directory, 's3'), bucket: 'bucket', keys: testKeys }),
     startStates({
+      keys: testKeys,
       directory: join(directory, 'states'),
       region: 'us-east-1',
       definitions: [{ name: machine, definition: buildDefinition('step') }],
@@ -43,7 +45,7 @@ export const startScriptedStack = async (directory: string, script: Script) => {
     state_machine_arn: states.stateMachineArns[machine] ?? '',
     ...{ dynamodb: dynamodb.endpoint, s3: s3.endpoint, states: states.endpoint },
   }
-  const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const clients = connect(settings, testKeys)
   await ensureTable(clients.dynamo, settings.table)
   const workers = new Map<string, { stopped: boolean; ended: Promise<void> }>()
 

@@ -5,11 +5,12 @@ import { exportRecordsOf } from '../../../lib/store/export-records.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
-import { bytes, problems } from '../openapi.ts'
+import { bytes, needs, problems } from '../openapi.ts'
 import { sessionParams } from '../schemas.ts'
 
 const archive = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/archive',
   summary: 'The whole session as one archive',
   description:
@@ -22,6 +23,7 @@ const archive = createRoute({
 
 const records = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/records',
   summary: 'The session’s records in the interchange form',
   description:
@@ -34,7 +36,7 @@ const records = createRoute({
 
 export const archiveRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
-    drained(platform, { team: person(c.get('principal'), 'viewer').team, id })
+    drained(platform, { team: person(c.get('principal')).team, id })
 
   app.openapi(archive, async (c) => {
     const item = await load(c, c.req.valid('param').id)

@@ -3,7 +3,7 @@ import { answer, cancel, resume, steer } from '../../../lib/session/controls.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { decideAs, decided, decision } from '../decide.ts'
 import type { Env } from '../env.ts'
-import { answers, jsonBody, problems } from '../openapi.ts'
+import { answers, bodyProblems, jsonBody, needs } from '../openapi.ts'
 import {
   answerSchema,
   cancelSchema,
@@ -15,20 +15,22 @@ import {
 
 const steering = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/sessions/{id}/steer',
   summary: 'Give guidance; accepted now, applied when an engine is given it',
   request: { params: sessionParams, body: jsonBody(steerSchema) },
   responses: {
     202: answers(z.object({ status: z.literal('accepted') }), 'The guidance is kept'),
-    ...problems,
+    ...bodyProblems,
   },
 })
 
 const routes = {
-  answer: decision('answer', 'Answer the running engine’s question', answerSchema, sessionSchema),
-  resume: decision('resume', 'Set a stopped session going again', resumeSchema, sessionSchema),
+  answer: decision('answer', 'operator', 'Answer the running engine’s question', answerSchema, sessionSchema),
+  resume: decision('resume', 'operator', 'Set a stopped session going again', resumeSchema, sessionSchema),
   cancel: decision(
     'cancel',
+    'operator',
     'Cancel; a second cancel is no error',
     cancelSchema,
     z.object({ session: sessionSchema, already_terminal: z.boolean() }),
@@ -38,21 +40,21 @@ const routes = {
 /** The calls by which people take part in a session that is under way, or end it. */
 export const controlRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   app.openapi(steering, async (c) => {
-    await decideAs(c, platform, c.req.valid('param').id, 'operator', (now, actor) =>
+    await decideAs(c, platform, c.req.valid('param').id, (now, actor) =>
       steer(now, c.req.valid('json').text, actor),
     )
     return c.json({ status: 'accepted' as const }, 202)
   })
 
   app.openapi(routes.answer, async (c) => {
-    const item = await decideAs(c, platform, c.req.valid('param').id, 'operator', (now, actor) =>
+    const item = await decideAs(c, platform, c.req.valid('param').id, (now, actor) =>
       answer(now, c.req.valid('json'), actor),
     )
     return c.json(decided(c, item), 200)
   })
 
   app.openapi(routes.resume, async (c) => {
-    const item = await decideAs(c, platform, c.req.valid('param').id, 'operator', (now, actor) =>
+    const item = await decideAs(c, platform, c.req.valid('param').id, (now, actor) =>
       resume(now, c.req.valid('json').until, actor, platform.clock()),
     )
     return c.json(decided(c, item), 200)
@@ -60,7 +62,7 @@ export const controlRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
 
   app.openapi(routes.cancel, async (c) => {
     let cancelled = false
-    const item = await decideAs(c, platform, c.req.valid('param').id, 'operator', (now, actor) => {
+    const item = await decideAs(c, platform, c.req.valid('param').id, (now, actor) => {
       const change = cancel(now, c.req.valid('json').reason, actor)
       cancelled = change !== null
       return change

@@ -3,11 +3,12 @@ import { stepHistory, stepRunSchema } from '../../../lib/machine/history.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
-import { answers, problems } from '../openapi.ts'
+import { answers, needs, problems } from '../openapi.ts'
 import { sessionParams } from '../schemas.ts'
 
 const history = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/history',
   summary: 'The executions of a session and their steps',
   request: { params: sessionParams },
@@ -38,7 +39,7 @@ const consoleUrl = (arn: string): string => {
 
 export const historyRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   app.openapi(history, async (c) => {
-    const { team } = person(c.get('principal'), 'viewer')
+    const { team } = person(c.get('principal'))
     const item = await platform.sessions.require({ team, id: c.req.valid('param').id })
     const attempts = Array.from({ length: item.runtime.attempt }, (_, index) => index + 1)
     const executions = await Promise.all(

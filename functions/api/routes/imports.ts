@@ -12,7 +12,7 @@ import { runImport } from '../../../lib/store/run-import.ts'
 import { person } from '../auth.ts'
 import { created } from '../creation.ts'
 import type { Env } from '../env.ts'
-import { answers, jsonBody, problems } from '../openapi.ts'
+import { answers, bodyProblems, jsonBody, needs } from '../openapi.ts'
 import { sessionSchema } from '../schemas.ts'
 import { sessionView } from '../views.ts'
 
@@ -20,6 +20,7 @@ const importId = idSchema('imp')
 
 const begin = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/imports',
   summary: 'Begin an import: an address to upload to',
   description:
@@ -31,12 +32,13 @@ const begin = createRoute({
       z.object({ import_id: importId, upload_url: z.string(), expires_at: z.string() }),
       'Where to upload to',
     ),
-    ...problems,
+    ...bodyProblems,
   },
 })
 
 const run = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/imports/{import_id}',
   summary: 'Make a session of what was uploaded',
   description:
@@ -54,12 +56,12 @@ const run = createRoute({
       ]),
     ),
   },
-  responses: { 201: answers(sessionSchema, 'The session'), ...problems },
+  responses: { 201: answers(sessionSchema, 'The session'), ...bodyProblems },
 })
 
 export const importRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   app.openapi(begin, async (c) => {
-    const { team } = person(c.get('principal'), 'operator')
+    const { team } = person(c.get('principal'))
     const import_id = typeIdOf('imp', uuidOf(c.get('subjectId')))
     const expires_at = new Date(platform.clock() + limits.presignSecs * 1000).toISOString()
     const upload_url = await platform.blobs.uploadUrl(objectKey.upload(team, import_id))
@@ -67,7 +69,7 @@ export const importRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =>
   })
 
   app.openapi(run, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+    const who = person(c.get('principal'))
     const upload = { team: who.team, import_id: c.req.valid('param').import_id }
     const asked = c.req.valid('json')
     const item = await runImport(platform, upload, canonical(asked), () =>

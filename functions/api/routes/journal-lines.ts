@@ -8,12 +8,13 @@ import { drained } from '../../../lib/store/effects.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
-import { problems } from '../openapi.ts'
+import { needs, problems } from '../openapi.ts'
 import { replayed } from '../replay.ts'
 import { sessionParams } from '../schemas.ts'
 
 const journal = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/journal',
   summary: 'The whole journal or the line of a branch, one entry a line',
   description:
@@ -48,7 +49,7 @@ async function* texts({ journals }: Platform, item: SessionItem, line: Line | nu
 
 export const journalLineRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   app.openapi(journal, async (c) => {
-    const { team } = person(c.get('principal'), 'viewer')
+    const { team } = person(c.get('principal'))
     const item = await drained(platform, { team, id: c.req.valid('param').id })
     const { branch } = c.req.valid('query')
     const line = branch === undefined ? null : await lineAt(platform, item, branch)

@@ -12,7 +12,7 @@ import { cursorOf, cursorPattern, readCursor } from '../cursor.ts'
 import type { Env } from '../env.ts'
 import { follow } from '../follow.ts'
 import type { Log } from '../log.ts'
-import { answers, problems } from '../openapi.ts'
+import { answers, needs, problems } from '../openapi.ts'
 import { sessionParams } from '../schemas.ts'
 import { streamOf } from '../stream.ts'
 
@@ -21,6 +21,7 @@ const namesOf = (types: string | undefined): string[] =>
 
 const events = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/events',
   summary: 'Journal entries after a sequence, as a page or followed live',
   description:
@@ -82,6 +83,7 @@ const events = createRoute({
 
 const verify = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/journal/verify',
   summary: 'Prove that the journal is unbroken and folds to the session',
   request: { params: sessionParams },
@@ -121,7 +123,7 @@ const page = async ({ journals }: Platform, item: SessionItem, from: number, lim
 export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Log): void => {
   const tail = createTail(platform)
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
-    tail.now({ team: person(c.get('principal'), 'viewer').team, id })
+    tail.now({ team: person(c.get('principal')).team, id })
 
   app.openapi(events, async (c) => {
     const { after, types, limit } = c.req.valid('query')
@@ -145,11 +147,16 @@ export const journalRoutes = (app: OpenAPIHono<Env>, platform: Platform, log: Lo
       (signal) => follow({ clock: platform.clock, tail }, item, { from, wanted: matching, signal }),
       onFault,
     )
-    return c.newResponse(body, 200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+    return c.newResponse(body, 200, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      // A proxy in between would keep events back until it has a buffer full of them.
+      'x-accel-buffering': 'no',
+    })
   })
 
   app.openapi(verify, async (c) => {
-    const { team } = person(c.get('principal'), 'viewer')
+    const { team } = person(c.get('principal'))
     return c.json(await proveJournal(platform, { team, id: c.req.valid('param').id }), 200)
   })
 }

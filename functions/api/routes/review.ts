@@ -8,12 +8,13 @@ import { objectKey } from '../../../lib/store/keys.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
-import { answers, problems } from '../openapi.ts'
+import { answers, needs, problems } from '../openapi.ts'
 import { reviewSchema, sessionParams } from '../schemas.ts'
 import { reviewView } from '../views.ts'
 
 const review = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/review',
   summary: 'What an approval would bind',
   request: { params: sessionParams },
@@ -28,6 +29,7 @@ const diffSchema = z.object({
 
 const diff = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/diff',
   summary: 'The whole patch; as JSON, the changed files',
   request: { params: sessionParams },
@@ -42,6 +44,7 @@ const diff = createRoute({
 
 const artifact = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/artifacts/{name}',
   summary: 'Full output of a check and the like',
   request: { params: sessionParams.extend({ name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/) }) },
@@ -50,7 +53,7 @@ const artifact = createRoute({
 
 export const reviewRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   const load = (c: { get: (name: 'principal') => Env['Variables']['principal'] }, id: string) =>
-    platform.sessions.require({ team: person(c.get('principal'), 'viewer').team, id })
+    platform.sessions.require({ team: person(c.get('principal')).team, id })
 
   app.openapi(review, async (c) => {
     const item = await load(c, c.req.valid('param').id)

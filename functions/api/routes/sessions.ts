@@ -13,7 +13,7 @@ import type { SessionFilter } from '../../../lib/store/session-pages.ts'
 import { person } from '../auth.ts'
 import { created } from '../creation.ts'
 import type { Env } from '../env.ts'
-import { answers, jsonBody, problems } from '../openapi.ts'
+import { answers, bodyProblems, jsonBody, needs, problems } from '../openapi.ts'
 import { pageQuery, sessionParams, sessionSchema } from '../schemas.ts'
 import { fullSessionView, queuesOf, sessionView } from '../views.ts'
 
@@ -21,22 +21,25 @@ type Id = { team: string; id: string }
 
 const create = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/sessions',
   summary: 'Start a session on a repository',
   request: { body: jsonBody(startSessionSchema) },
-  responses: { 201: answers(sessionSchema, 'The session, which has started'), ...problems },
+  responses: { 201: answers(sessionSchema, 'The session, which has started'), ...bodyProblems },
 })
 
 const proceed = createRoute({
   method: 'post',
+  security: needs('operator'),
   path: '/v1/sessions/{id}/continue',
   summary: 'Start a session that goes on from an ended one',
   request: { params: sessionParams, body: jsonBody(continueSessionSchema) },
-  responses: { 201: answers(sessionSchema, 'The new session, which has started'), ...problems },
+  responses: { 201: answers(sessionSchema, 'The new session, which has started'), ...bodyProblems },
 })
 
 const list = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions',
   summary: 'List sessions, newest first',
   request: {
@@ -66,6 +69,7 @@ const list = createRoute({
 
 const get = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}',
   summary: 'Read a session',
   request: { params: sessionParams },
@@ -103,12 +107,12 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   }
 
   app.openapi(create, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+    const who = person(c.get('principal'))
     return begin(c, created(platform, c.get('subjectId'), c.req.valid('json'), who), who.team)
   })
 
   app.openapi(proceed, async (c) => {
-    const who = person(c.get('principal'), 'operator')
+    const who = person(c.get('principal'))
     const from = { team: who.team, id: c.req.valid('param').id }
     const to = { team: who.team, id: c.get('subjectId') }
     const { document } = await platform.sessions.require(from)
@@ -119,7 +123,7 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   })
 
   app.openapi(list, async (c) => {
-    const who = person(c.get('principal'), 'viewer')
+    const who = person(c.get('principal'))
     const query = c.req.valid('query')
     const { items, damaged, next } = await platform.sessions.page(who.team, {
       ...{ limit: query.limit, before: query.cursor ?? null },
@@ -137,7 +141,7 @@ export const sessionRoutes = (app: OpenAPIHono<Env>, platform: Platform): void =
   })
 
   app.openapi(get, async (c) => {
-    const who = person(c.get('principal'), 'viewer')
+    const who = person(c.get('principal'))
     const item = await platform.sessions.require({ team: who.team, id: c.req.valid('param').id })
     return c.json(await fullSessionView(platform, item), 200, { etag: `"${item.version}"` })
   })

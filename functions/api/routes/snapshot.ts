@@ -11,7 +11,7 @@ import { documentSchema } from '../../../lib/session/document.ts'
 import type { Platform } from '../../../lib/store/platform.ts'
 import { person } from '../auth.ts'
 import type { Env } from '../env.ts'
-import { answers, problems } from '../openapi.ts'
+import { answers, needs, problems } from '../openapi.ts'
 import { replayed } from '../replay.ts'
 import { sessionParams } from '../schemas.ts'
 
@@ -27,6 +27,7 @@ const query = z.strictObject({
 
 const snapshot = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/snapshot',
   summary: 'What the journal comes to at one of its entries',
   description: 'Without `at`, at its last. An answer with `at` is the same for ever.',
@@ -54,6 +55,7 @@ const action = z.object({
 
 const transcript = createRoute({
   method: 'get',
+  security: needs('viewer'),
   path: '/v1/sessions/{id}/transcript',
   summary: 'The message list for a model at one of the journal’s entries',
   description: 'Of the branch that is active there; `recovery` says what may happen next, as of now.',
@@ -91,7 +93,7 @@ const stateAt = async ({ sessions, states }: Platform, { team, id, at }: Asked):
 
 export const snapshotRoutes = (app: OpenAPIHono<Env>, platform: Platform): void => {
   app.openapi(snapshot, async (c) => {
-    const { team } = person(c.get('principal'), 'viewer')
+    const { team } = person(c.get('principal'))
     const asked = { team, id: c.req.valid('param').id, at: c.req.valid('query').at }
     const { head, document, agent, agent_sequence } = await stateAt(platform, asked)
     const told = { at: head.sequence, hash: head.hash, session: document, agent_sequence }
@@ -99,7 +101,7 @@ export const snapshotRoutes = (app: OpenAPIHono<Env>, platform: Platform): void 
   })
 
   app.openapi(transcript, async (c) => {
-    const { team } = person(c.get('principal'), 'viewer')
+    const { team } = person(c.get('principal'))
     const asked = { team, id: c.req.valid('param').id, at: c.req.valid('query').at }
     const { head, agent } = await stateAt(platform, asked)
     const view = activeView(agent)

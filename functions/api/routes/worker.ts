@@ -45,7 +45,7 @@ import { renewSlot } from '../../../lib/store/queue.ts'
 import { type WorkerPrincipal, worker } from '../auth.ts'
 import { completeCommand, describeCommand } from '../commands.ts'
 import type { Env } from '../env.ts'
-import { answers, jsonBody, problems } from '../openapi.ts'
+import { answers, bodyProblems, jsonBody, needs, problems } from '../openapi.ts'
 
 const post = <Path extends string, Body extends z.ZodType, Answer extends z.ZodType>(
   path: Path,
@@ -55,10 +55,11 @@ const post = <Path extends string, Body extends z.ZodType, Answer extends z.ZodT
 ) =>
   createRoute({
     method: 'post',
+    security: needs('worker'),
     path: `/worker/v1/${path}` as const,
     summary,
     request: { body: jsonBody(body) },
-    responses: { 200: answers(answer, summary), ...problems },
+    responses: { 200: answers(answer, summary), ...bodyProblems },
   })
 
 const routes = {
@@ -101,6 +102,7 @@ const epochQuery = z.coerce.number().int().min(1)
 
 const question = createRoute({
   method: 'get',
+  security: needs('worker'),
   path: '/worker/v1/question',
   summary: 'What has become of a question; waits for its answer',
   request: {
@@ -111,6 +113,7 @@ const question = createRoute({
 
 const guidance = createRoute({
   method: 'get',
+  security: needs('worker'),
   path: '/worker/v1/guidance',
   summary: 'All guidance that the session has accepted',
   request: { query: z.object({ epoch: epochQuery }) },
@@ -119,6 +122,7 @@ const guidance = createRoute({
 
 const journal = createRoute({
   method: 'get',
+  security: needs('worker'),
   path: '/worker/v1/journal',
   summary: 'What the agent’s records come to, for a restarted engine to go on from',
   request: { query: z.object({ epoch: epochQuery }) },
@@ -127,6 +131,7 @@ const journal = createRoute({
 
 const command = createRoute({
   method: 'get',
+  security: needs('worker'),
   path: '/worker/v1/command',
   summary: 'The command in hand; waits for one',
   request: {

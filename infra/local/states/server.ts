@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { guardJson } from '../doors/json-door.ts'
+import type { KeyPair } from '../doors/key-pair.ts'
 import { listenOnLoopback, stopServer } from '../loopback.ts'
 import { stateMachineArn } from './arns.ts'
 import { Deadlines } from './deadlines.ts'
@@ -15,6 +17,8 @@ import { Tokens } from './tokens.ts'
 export interface StatesOptions {
   /** Where executions and their histories are kept, across restarts; held by one process at a time. */
   directory: string
+  /** Only requests that are signed with them are answered. */
+  keys: KeyPair
   /** 0 or absent takes a free one. */
   port?: number
   region: string
@@ -59,6 +63,7 @@ export async function startStates(options: StatesOptions): Promise<{
   const server = createProtocolServer(
     operationsOf({ place, machines, store, executions, createdAt: Date.now() }),
   )
+  guardJson(server, { keys: options.keys, service: 'states' })
   const endpoint = await listenOnLoopback(server, options.port)
   return {
     endpoint,

@@ -147,11 +147,44 @@ describe('the service', () => {
       expect(spec.components.schemas).toHaveProperty([name ?? ''])
   })
 
-  it('serves its documentation as a page', async () => {
+  it('declares of each call who may make it and what it may answer', async () => {
+    const { json } = await stack.call('/openapi.json', { token: null })
+    const operation = z.object({
+      security: z.array(z.object({ token: z.tuple([z.enum(['viewer', 'operator', 'approver', 'worker'])]) })),
+      responses: z.record(z.string(), z.unknown()),
+    })
+    const calls = Object.entries(
+      z.record(z.string(), z.record(z.string(), z.unknown())).parse(json.paths),
+    ).flatMap(([path, of]) => Object.entries(of).map(([method, call]) => ({ path, method, call })))
+    const guarded = calls.filter(({ path }) => /^\/(worker\/)?v1\//.test(path))
+    expect(guarded.length).toBeGreaterThan(35)
+    for (const { path, method, call } of guarded) {
+      const { responses, security } = operation.parse(call)
+      const body = method === 'post' ? ['400', '413', '415'] : []
+      expect(Object.keys(responses), `${method} ${path}`).toEqual(
+        expect.arrayContaining(['401', '403', '404', '409', '422', '500', '503', ...body]),
+      )
+      expect(security[0]?.token[0] === 'worker', path).toBe(path.startsWith('/worker'))
+    }
+  })
+
+  it('serves its documentation as a page that loads nothing from outside', async () => {
     const answer = await stack.call('/docs', { token: null })
-    expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toMatch(/^text\/html/)
-    expect(answer.text).toContain('/openapi.json')
+    const loaded = [...answer.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '')
+    const paths = loaded.filter((path) => !path.startsWith('data:'))
+    expect(paths).toHaveLength(3)
+    const texts = await Promise.all(
+      paths.map(async (path) => {
+        expect(path).not.toMatch(/^(\w+:|\/\/)/)
+        const file = await stack.call(`/${path}`, { token: null })
+        expect(file.status).toBe(200)
+        expect(file.headers.get('content-type')).toMatch(/^text\/(css|javascript)/)
+        return file.text
+      }),
+    )
+    expect(texts.at(-1)).toContain('openapi.json')
+    expect(answer.headers.get('content-security-policy')).toContain("script-src 'self'")
   })
 })
 

@@ -64,6 +64,31 @@ describe('who may call', () => {
     )
   })
 
+  it('looks at the role before it looks at what was sent', async () => {
+    const session = `/v1/sessions/${newId('ses')}`
+    const bodies = ['{', '[]', '{"unknown": 1}', 'x'.repeat(10_000)]
+    for (const [path, role] of [
+      ['/v1/sessions', 'viewer'],
+      ['/v1/imports', 'viewer'],
+      [`${session}/continue`, 'viewer'],
+      [`${session}/cancel`, 'viewer'],
+      [`${session}/steer`, 'viewer'],
+      [`${session}/branches`, 'viewer'],
+      [`${session}/contract/revise`, 'viewer'],
+      [`${session}/contract/confirm`, 'operator'],
+      [`${session}/gate`, 'operator'],
+      [`${session}/review/approve`, 'operator'],
+      [`${session}/review/reject`, 'operator'],
+      [`${session}/review/changes`, 'operator'],
+      ['/v1/sessions/ses_bad/cancel', 'viewer'],
+    ] as const)
+      for (const raw of bodies) {
+        const headers = { 'content-type': raw === '[]' ? 'text/plain' : 'application/json' }
+        requireProblem(await stack.call(path, { raw, headers, token: stack.tokens[role] }), 'forbidden')
+      }
+    for (const raw of bodies) requireProblem(await stack.call('/worker/v1/lease', { raw }), 'forbidden')
+  })
+
   it('shows another team’s session to nobody: every call on it answers 404', async () => {
     const { id } = await stack.create()
     const token = stack.tokens.stranger

@@ -55,7 +55,7 @@ const ask = (method: 'GET' | 'HEAD', id: string): Socket => {
   const socket = connect({ host: hostname, port: Number(port) })
   socket.pause()
   socket.write(
-    `${method} ${path(id)} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: ${api.authorization}\r\n` +
+    `${method} ${path(id)} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: ${api.authorization}\r\n` +
       'Accept: text/event-stream\r\nConnection: close\r\n\r\n',
   )
   return socket

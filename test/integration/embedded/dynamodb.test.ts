@@ -10,6 +10,7 @@ import {
   CreateTableCommand,
   DynamoDBClient,
   GetItemCommand,
+  ListTablesCommand,
   PutItemCommand,
   QueryCommand,
   UpdateItemCommand,
@@ -17,6 +18,7 @@ import {
 } from '@aws-sdk/client-dynamodb'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startDynamoDb } from '../../../infra/local/dynamodb.ts'
+import { testKeys } from '../../support/keys.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -28,7 +30,7 @@ const clientOf = (endpoint: string) =>
   new DynamoDBClient({
     endpoint,
     region: 'us-east-1',
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+    credentials: testKeys,
     maxAttempts: 1,
   })
 
@@ -68,7 +70,7 @@ const createTable = async (client: DynamoDBClient) => {
 
 describe('DynamoDB on one machine', () => {
   test('listens on the loopback address only', async () => {
-    const dynamodb = await startDynamoDb()
+    const dynamodb = await startDynamoDb({ keys: testKeys })
     expect(new URL(dynamodb.endpoint).hostname).toBe('127.0.0.1')
     await dynamodb.close()
     await expect(fetch(dynamodb.endpoint)).rejects.toThrow()
@@ -76,36 +78,41 @@ describe('DynamoDB on one machine', () => {
   })
 
   test('refuses a port that is taken', async () => {
-    const first = await startDynamoDb()
-    await expect(startDynamoDb({ port: Number(new URL(first.endpoint).port) })).rejects.toThrow('EADDRINUSE')
+    const first = await startDynamoDb({ keys: testKeys })
+    await expect(
+      startDynamoDb({ port: Number(new URL(first.endpoint).port), keys: testKeys }),
+    ).rejects.toThrow('EADDRINUSE')
     await first.close()
   })
 
   test('refuses a folder that another stack holds, and leaves that one alone', async () => {
     const path = join(folder, 'held')
-    const holder = await startDynamoDb({ path })
-    await expect(startDynamoDb({ path })).rejects.toThrow('held by another process')
+    const holder = await startDynamoDb({ path, keys: testKeys })
+    await expect(startDynamoDb({ path, keys: testKeys })).rejects.toThrow('held by another process')
     const client = clientOf(holder.endpoint)
     await createTable(client)
     client.destroy()
     await holder.close()
-    const next = await startDynamoDb({ path })
+    const next = await startDynamoDb({ path, keys: testKeys })
     await next.close()
   })
 
   test('a client that breaks off in the middle of a request harms nobody', async () => {
-    const dynamodb = await startDynamoDb()
+    const dynamodb = await startDynamoDb({ keys: testKeys })
     const socket = connect(Number(new URL(dynamodb.endpoint).port), '127.0.0.1')
-    socket.write('POST / HTTP/1.1\r\nhost: local\r\ncontent-length: 100\r\n\r\n{"half"')
+    const { host } = new URL(dynamodb.endpoint)
+    socket.write(`POST / HTTP/1.1\r\nhost: ${host}\r\nauthorization: x\r\ncontent-length: 100\r\n\r\n{"half"`)
     await sleep(50)
     socket.destroy()
     await sleep(50)
-    expect((await fetch(dynamodb.endpoint)).status).toBe(200)
+    const client = clientOf(dynamodb.endpoint)
+    expect((await client.send(new ListTablesCommand({}))).TableNames).toEqual([])
+    client.destroy()
     await dynamodb.close()
   })
 
   test('one of many racing conditional writes wins', async () => {
-    const dynamodb = await startDynamoDb()
+    const dynamodb = await startDynamoDb({ keys: testKeys })
     const client = clientOf(dynamodb.endpoint)
     await createTable(client)
     const key = { pk: { S: 'TEAM#t' }, sk: { S: 'SESSION#1' } }
@@ -132,7 +139,7 @@ describe('DynamoDB on one machine', () => {
 
   test('tables, items and sparse indexes survive a restart', async () => {
     const path = join(folder, 'not', 'yet', 'made')
-    const first = await startDynamoDb({ path })
+    const first = await startDynamoDb({ path, keys: testKeys })
     const before = clientOf(first.endpoint)
     await createTable(before)
     const item = { pk: { S: 'TEAM#t' }, sk: { S: 'SESSION#1' }, due_pk: { S: 'due' }, due_at: { S: '2030' } }
@@ -143,7 +150,7 @@ describe('DynamoDB on one machine', () => {
     before.destroy()
     await first.close()
 
-    const second = await startDynamoDb({ path })
+    const second = await startDynamoDb({ path, keys: testKeys })
     const after = clientOf(second.endpoint)
     const found = await after.send(
       new GetItemCommand({ TableName: 'gatehouse', Key: { pk: item.pk, sk: item.sk }, ConsistentRead: true }),
@@ -170,7 +177,7 @@ describe('DynamoDB on one machine', () => {
         '--input-type=module',
         '--eval',
         `const { startDynamoDb } = await import(${JSON.stringify(new URL('../../../infra/local/dynamodb.ts', import.meta.url).href)})
-         const dynamodb = await startDynamoDb({ path: ${JSON.stringify(path)} })
+         const dynamodb = await startDynamoDb({ path: ${JSON.stringify(path)}, keys: ${JSON.stringify(testKeys)} })
          console.log(dynamodb.endpoint)`,
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -191,18 +198,18 @@ describe('DynamoDB on one machine', () => {
           }),
         )
         acknowledged.set(id, round)
+        if (acknowledged.size === ids.length && round > 2) child.kill('SIGKILL')
       }
       const writers = ids.map(async (id) => {
         for (let round = 1; ; round += 1) await write(id, round)
       })
-      setTimeout(() => child.kill('SIGKILL'), 600)
       await Promise.allSettled(writers)
       doomed.destroy()
     } finally {
       child.kill('SIGKILL')
     }
 
-    const again = await startDynamoDb({ path })
+    const again = await startDynamoDb({ path, keys: testKeys })
     const client = clientOf(again.endpoint)
     const { Items: items = [] } = await client.send(
       new QueryCommand({

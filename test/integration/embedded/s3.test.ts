@@ -19,6 +19,7 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startS3 } from '../../../infra/local/s3.ts'
+import { testKeys } from '../../support/keys.ts'
 
 const Bucket = 'gatehouse'
 let directory: string
@@ -30,13 +31,15 @@ const clientOf = (endpoint: string) =>
     endpoint,
     region: 'us-east-1',
     forcePathStyle: true,
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+    credentials: testKeys,
     maxAttempts: 1,
+    // An address that is signed with the checksum of a body is good for that body alone, and here there is none yet.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
   })
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gatehouse-s3-'))
-  s3 = await startS3({ directory, bucket: Bucket })
+  s3 = await startS3({ directory, bucket: Bucket, keys: testKeys })
   client = clientOf(s3.endpoint)
 })
 afterAll(async () => {
@@ -193,7 +196,7 @@ describe('S3 on one machine', () => {
         '--input-type=module',
         '--eval',
         `const { startS3 } = await import(${JSON.stringify(new URL('../../../infra/local/s3.ts', import.meta.url).href)})
-         const s3 = await startS3({ directory: ${JSON.stringify(folder)}, bucket: '${Bucket}' })
+         const s3 = await startS3({ directory: ${JSON.stringify(folder)}, bucket: '${Bucket}', keys: ${JSON.stringify(testKeys)} })
          console.log(s3.endpoint)`,
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
@@ -220,7 +223,7 @@ describe('S3 on one machine', () => {
     child.kill('SIGKILL')
     doomed.destroy()
 
-    const again = await startS3({ directory: folder, bucket: Bucket })
+    const again = await startS3({ directory: folder, bucket: Bucket, keys: testKeys })
     const reader = clientOf(again.endpoint)
     const { Contents = [] } = await reader.send(new ListObjectsV2Command({ Bucket, Prefix: 'many/' }))
     const survivors = Contents.map((entry) => entry.Key ?? '')

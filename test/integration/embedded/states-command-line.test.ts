@@ -1,7 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { HttpRequest } from '@smithy/core/protocols'
+import { Hash } from '@smithy/core/serde'
+import { SignatureV4 } from '@smithy/signature-v4'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
+import { testKeys } from '../../support/keys.ts'
 import { type Fixture, parked, statesFixture, tokenCollector } from './states-fixture.ts'
 
 const run = promisify(execFile)
@@ -34,6 +38,26 @@ async function strangersClient(): Promise<Client> {
   return installed ? commandLine(program) : bareProtocol()
 }
 
+/** A call by nothing but the protocol and the signer. */
+async function signed(operation: string, body: string): Promise<Response> {
+  const { host, hostname, port } = new URL(states.endpoint)
+  const signer = new SignatureV4({
+    ...{ credentials: testKeys, region: 'us-east-1', service: 'states' },
+    sha256: Hash.bind(null, 'sha256'),
+  })
+  const { headers } = await signer.sign(
+    new HttpRequest({
+      ...{ method: 'POST', protocol: 'http:', hostname, port: Number(port), path: '/', body },
+      headers: {
+        host,
+        'content-type': 'application/x-amz-json-1.0',
+        'x-amz-target': `AWSStepFunctions.${operation}`,
+      },
+    }),
+  )
+  return fetch(states.endpoint, { method: 'POST', headers, body })
+}
+
 const kebab = (name: string) =>
   name.replace(/[A-Z]/g, (letter, at) => `${at > 0 ? '-' : ''}${letter.toLowerCase()}`)
 
@@ -55,8 +79,8 @@ function commandLine(program: string): Client {
         env: {
           PATH: process.env.PATH,
           HOME: process.env.HOME,
-          AWS_ACCESS_KEY_ID: 'local',
-          AWS_SECRET_ACCESS_KEY: 'local',
+          AWS_ACCESS_KEY_ID: testKeys.accessKeyId,
+          AWS_SECRET_ACCESS_KEY: testKeys.secretAccessKey,
           AWS_MAX_ATTEMPTS: '1',
         },
       },
@@ -77,14 +101,7 @@ function commandLine(program: string): Client {
 
 function bareProtocol(): Client {
   const post = async (operation: string, parameters: Record<string, string>) => {
-    const response = await fetch(states.endpoint, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/x-amz-json-1.0',
-        'x-amz-target': `AWSStepFunctions.${operation}`,
-      },
-      body: JSON.stringify(parameters),
-    })
+    const response = await signed(operation, JSON.stringify(parameters))
     return { status: response.status, body: answer.parse(await response.json()) }
   }
   return {
@@ -122,14 +139,7 @@ test('a client that is not the SDK starts, answers, reads and is refused by name
 }, 60_000)
 
 test('the bare protocol answers with its content type, request id and error form', async () => {
-  const response = await fetch(states.endpoint, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/x-amz-json-1.0',
-      'x-amz-target': 'AWSStepFunctions.CreateStateMachine',
-    },
-    body: '{}',
-  })
+  const response = await signed('CreateStateMachine', '{}')
   expect(response.status).toBe(400)
   expect(response.headers.get('content-type')).toBe('application/x-amz-json-1.0')
   expect(response.headers.get('x-amzn-requestid')).toMatch(/^[0-9a-f-]{36}$/)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startStates } from '../../../infra/local/states/server.ts'
+import { testKeys } from '../../support/keys.ts'
 import { invoke, parked } from './states-fixture.ts'
 
 let directory: string
@@ -13,6 +14,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }))
 
 const opening = async (definition: object) => {
   const states = await startStates({
+    keys: testKeys,
     directory,
     region: 'us-east-1',
     definitions: [{ name: 'machine', definition }],

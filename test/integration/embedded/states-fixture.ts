@@ -10,6 +10,7 @@ import {
   StartExecutionCommand,
 } from '@aws-sdk/client-sfn'
 import { startStates } from '../../../infra/local/states/server.ts'
+import { testKeys } from '../../support/keys.ts'
 
 /** Functions by name; a task's Payload in, its answer out. */
 export type Functions = Record<string, (payload: Record<string, unknown>) => unknown>
@@ -42,7 +43,7 @@ export const clientOf = (endpoint: string) =>
   new SFNClient({
     endpoint,
     region: 'us-east-1',
-    credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+    credentials: testKeys,
     maxAttempts: 1,
   })
 
@@ -53,6 +54,7 @@ export async function statesFixture(
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-states-'))
   const open = () =>
     startStates({
+      keys: testKeys,
       directory,
       region: 'us-east-1',
       definitions: Object.entries(machines).map(([name, definition]) => ({ name, definition })),

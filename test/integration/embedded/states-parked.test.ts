@@ -16,6 +16,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { readingOwnContext } from '../../../infra/local/states/context-paths.ts'
 import { remaining } from '../../../infra/local/states/retriers.ts'
 import { startStates } from '../../../infra/local/states/server.ts'
+import { testKeys } from '../../support/keys.ts'
 import { clientOf, type Fixture, parked, statesFixture, tokenCollector } from './states-fixture.ts'
 
 const withContext = {
@@ -354,7 +355,13 @@ describe('from the outside', () => {
     const directory = await mkdtemp(join(tmpdir(), 'gatehouse-states-parked-'))
     await cp(states.directory, directory, { recursive: true })
     const definitions = Object.entries(machines).map(([name, definition]) => ({ name, definition }))
-    const again = await startStates({ directory, region: 'us-east-1', definitions, invoke: async () => null })
+    const again = await startStates({
+      keys: testKeys,
+      directory,
+      region: 'us-east-1',
+      definitions,
+      invoke: async () => null,
+    })
     const sfn = clientOf(again.endpoint)
     const described = await sfn.send(new DescribeExecutionCommand({ executionArn: arn }))
     expect(described).toMatchObject({ status: 'ABORTED', error: 'Gatehouse.Restarted' })

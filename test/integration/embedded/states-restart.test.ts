@@ -13,6 +13,7 @@ import {
 } from '@aws-sdk/client-sfn'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startStates } from '../../../infra/local/states/server.ts'
+import { testKeys } from '../../support/keys.ts'
 import { clientOf, type Fixture, statesFixture, tokenCollector } from './states-fixture.ts'
 import { machines } from './states-machines.ts'
 
@@ -76,7 +77,7 @@ describe('a restart', () => {
       StartAt: 'A',
       States: { A: { Type: 'Pass', Next: 'B' }, B: { Type: 'Wait', Seconds: 0, End: true } },
     }
-    const options = `{ directory: ${JSON.stringify(directory)}, region: 'us-east-1', invoke: async () => null,
+    const options = `{ directory: ${JSON.stringify(directory)}, region: 'us-east-1', keys: ${JSON.stringify(testKeys)}, invoke: async () => null,
       definitions: [{ name: 'short', definition: ${JSON.stringify(definition)} }] }`
     const server = new URL('../../../infra/local/states/server.ts', import.meta.url).href
     const child = spawn(
@@ -112,6 +113,7 @@ describe('a restart', () => {
     expect(answered.length).toBeGreaterThan(10)
 
     const again = await startStates({
+      keys: testKeys,
       directory,
       region: 'us-east-1',
       definitions: [{ name: 'short', definition }],

@@ -18,6 +18,7 @@ import { transition } from '../../../lib/store/effects.ts'
 import { createPlatform } from '../../../lib/store/platform.ts'
 import { sessionPut } from '../../../lib/store/sessions.ts'
 import { ensureTable } from '../../../lib/store/table.ts'
+import { testKeys } from '../../support/keys.ts'
 import { ada, creationChange, system } from '../../support/sessions.ts'
 
 /**
@@ -40,9 +41,10 @@ const team = 'team'
 const handler = Promise.withResolvers<(event: unknown) => Promise<unknown>>()
 const parked = { gates: 0 }
 const [dynamodb, s3, states] = await Promise.all([
-  startDynamoDb({ path: join(home, 'dynamodb') }),
-  startS3({ directory: join(home, 's3'), bucket: 'bucket' }),
+  startDynamoDb({ path: join(home, 'dynamodb'), keys: testKeys }),
+  startS3({ directory: join(home, 's3'), bucket: 'bucket', keys: testKeys }),
   startStates({
+    keys: testKeys,
     directory: join(home, 'states'),
     region: 'us-east-1',
     definitions: [{ name: 'machine', definition: buildDefinition('step') }],
@@ -58,7 +60,7 @@ const settings = {
   state_machine_arn: states.stateMachineArns.machine ?? '',
   ...{ dynamodb: dynamodb.endpoint, s3: s3.endpoint, states: states.endpoint },
 }
-const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+const clients = connect(settings, testKeys)
 await ensureTable(clients.dynamo, settings.table)
 const launched: string[] = []
 const platform = createPlatform({

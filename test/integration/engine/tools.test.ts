@@ -83,7 +83,14 @@ const raw = (tools: Tools, text = '') => {
 }
 
 const head = (tools: Tools, name: string, ...more: string[]) =>
-  [`POST /${name} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${tools.token}`, ...more, '', ''].join('\r\n')
+  [
+    `POST /${name} HTTP/1.1`,
+    `Host: ${new URL(tools.url).host}`,
+    `Authorization: Bearer ${tools.token}`,
+    ...more,
+    '',
+    '',
+  ].join('\r\n')
 
 describe('ask_user', () => {
   it('waits for a person and gives their answer', async () => {

@@ -11,6 +11,7 @@ import { buildDefinition } from '../../../lib/machine/definition.ts'
 import { connect } from '../../../lib/store/clients.ts'
 import { ensureTable } from '../../../lib/store/table.ts'
 import { createTokens } from '../../../lib/store/tokens.ts'
+import { testKeys } from '../../support/keys.ts'
 import { proxyEvent } from './api-gateway-event.ts'
 import { type LambdaProcess, startLambda } from './lambda-process.ts'
 import { synthesise } from './synthesised.ts'
@@ -36,12 +37,13 @@ beforeAll(async () => {
   closers.push(() => rm(directory, { recursive: true, force: true }))
   const template = synthesise(directory, { bundle: true })
 
-  const dynamo = await startDynamoDb()
+  const dynamo = await startDynamoDb({ keys: testKeys })
   closers.push(dynamo.close)
-  const s3 = await startS3({ directory: join(directory, 's3'), bucket: names.bucket })
+  const s3 = await startS3({ directory: join(directory, 's3'), bucket: names.bucket, keys: testKeys })
   closers.push(s3.close)
   const step = Promise.withResolvers<LambdaProcess>()
   const states = await startStates({
+    keys: testKeys,
     directory: join(directory, 'states'),
     region,
     definitions: [
@@ -60,7 +62,7 @@ beforeAll(async () => {
     },
     ...{ dynamodb: dynamo.endpoint, s3: s3.endpoint, states: states.endpoint },
   }
-  const clients = connect(settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const clients = connect(settings, testKeys)
   closers.push(async () => clients.dynamo.destroy())
   await ensureTable(clients.dynamo, names.table)
   const admin = { kind: 'person', team: 'team', principal: 'admin', role: 'admin' } as const
@@ -83,7 +85,7 @@ beforeAll(async () => {
     const lambda = await startLambda(join(directory, Metadata['aws:asset:path']), {
       ...Object.fromEntries(env),
       AWS_REGION: region,
-      ...{ AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' },
+      ...{ AWS_ACCESS_KEY_ID: testKeys.accessKeyId, AWS_SECRET_ACCESS_KEY: testKeys.secretAccessKey },
       ...{ AWS_ENDPOINT_URL_DYNAMODB: settings.dynamodb, AWS_ENDPOINT_URL_S3: settings.s3 },
       AWS_ENDPOINT_URL_SFN: settings.states,
     })
@@ -121,6 +123,12 @@ describe('the API bundle', () => {
     expect(prelude?.statusCode).toBe(200)
     expect(prelude?.headers['content-type']).toContain('application/json')
     expect(JSON.parse(body)).toMatchObject({ status: 'ok', version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
+  })
+
+  it('brings the files of its reference along', async () => {
+    const { prelude, body = '' } = await api.invoke(proxyEvent('GET', '/docs/swagger-ui-bundle.js'))
+    expect(prelude?.headers['content-type']).toMatch(/^text\/javascript/)
+    expect(body).toContain('SwaggerUIBundle')
   })
 
   it('tells a stranger no', async () => {

@@ -6,6 +6,7 @@ import { transition } from '../../../lib/store/effects.ts'
 import { createPlatform, type Platform } from '../../../lib/store/platform.ts'
 import { proveJournal } from '../../../lib/store/proof.ts'
 import { temporaryFolder } from '../../repositories.ts'
+import { testKeys } from '../../support/keys.ts'
 import { type Pieces, startPieces } from '../../support/pieces.ts'
 import { creationChange, system } from '../../support/sessions.ts'
 
@@ -15,7 +16,7 @@ let other: Platform
 let closeOther: () => void
 beforeAll(async () => {
   pieces = await startPieces(temporaryFolder())
-  const clients = connect(pieces.settings, { accessKeyId: 'local', secretAccessKey: 'local' })
+  const clients = connect(pieces.settings, testKeys)
   const { compute, policy } = pieces.platform
   other = createPlatform({ clients, settings: pieces.settings, compute, policy })
   closeOther = () => {

@@ -17,7 +17,7 @@ test('a fresh worker delivers the reviewed commit without checking anything out'
   await session.worker.exited
 
   const api = await startWorkerApi()
-  const next = startWorker({ api: api.url, home: session.folder })
+  startWorker({ api: api.url, home: session.folder })
   const url = `${session.api.url}/store/bundle/${checkpoint.bundle}`
   const review_identity = review && {
     ...{ review_id: newId('rev'), kind: review.kind, contract_hash: '' },
@@ -29,7 +29,9 @@ test('a fresh worker delivers the reviewed commit without checking anything out'
   expect(delivered).toMatchObject({ ok: true, commit: review?.commit })
   const branch = delivered.ok ? delivered.branch : ''
   expect(session.repository.git('show', '--name-only', '--format=', branch)).toBe('done')
-  const run = join(session.folder, 'runs', next.id, 'run')
+  const launch = join(session.folder, 'runs', api.sessionId)
+  const run = join(launch, 'work', 'run')
+  expect(readdirSync(join(launch, 'trees'))).toEqual([])
   expect(readdirSync(join(run, 'tree'))).toEqual([])
   expect(existsSync(join(run, 'index'))).toBe(false)
 })
