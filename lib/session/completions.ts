@@ -171,8 +171,8 @@ const identityOf = (c: Completion, { kind, base, commit, tree }: Review) => {
 }
 
 const diffReady = (c: Completion, review: Review): Fact => {
-  const { stat, patch_full_bytes, body_artifact, checkpoint } = review
-  const data = { review: identityOf(c, review), stat, patch_full_bytes, body_artifact, checkpoint }
+  const { stat, patch_full_bytes, body_artifact, disclosed, checkpoint } = review
+  const data = { review: identityOf(c, review), stat, patch_full_bytes, body_artifact, disclosed, checkpoint }
   return { type: 'diff_ready', data }
 }
 
@@ -205,6 +205,7 @@ const verified = (c: Completion, result: Of<'Verify'>): Change => {
   const told = reviewContext({
     review_identity: identityOf(c, review),
     review_stat: review.stat,
+    review_disclosed: review.disclosed,
     accepted_red: red,
   })
   const gate = openGate('approval', c.now, { context: told })

@@ -58,11 +58,13 @@ export const openGate = (
 export const reviewContext = ({
   review_identity: review,
   review_stat: stat,
+  review_disclosed: disclosed,
   accepted_red,
-}: Pick<Document, 'review_identity' | 'review_stat' | 'accepted_red'>): string => {
+}: Pick<Document, 'review_identity' | 'review_stat' | 'review_disclosed' | 'accepted_red'>): string => {
   if (!review || !stat) return ''
   const red = accepted_red.length > 0 ? `; red: ${accepted_red.join(', ')}` : ''
-  return `${review.kind} ${review.commit.slice(0, 12)}: ${stat.files} ${stat.files === 1 ? 'file' : 'files'}${red}`
+  const told = disclosed.length > 0 ? `; disclosed: ${disclosed.join(', ').replaceAll('_', ' ')}` : ''
+  return `${review.kind} ${review.commit.slice(0, 12)}: ${stat.files} ${stat.files === 1 ? 'file' : 'files'}${red}${told}`
 }
 
 type GateAction = Extract<Fact, { type: 'gate_resolved' }>['data']['action']

@@ -18,6 +18,7 @@ import { reset } from './reset.ts'
 import { onTree, prepareFolder, type Run, type RunStart } from './run-folder.ts'
 import { readShallow, writeSkeleton } from './skeleton.ts'
 import { type SquashInput, squash } from './squash.ts'
+import { type TreeFiles, treeFiles } from './tree-files.ts'
 
 /** One worker run's working tree and the repository that we believe. Functions throw GitError when git itself fails. */
 export type Workspace = {
@@ -39,6 +40,8 @@ export type Workspace = {
   squash(input: SquashInput): Promise<string>
   cleanCheckout(commit: string, directory: string): Promise<void>
   changedPaths(commit: string): Promise<Changes>
+  /** All files of a commit, to be read one by one. */
+  files(commit: string): Promise<TreeFiles>
   writePatch(commit: string, file: string): Promise<number>
   /** Removes the run's whole folder. */
   close(): Promise<void>
@@ -143,6 +146,7 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
     squash: (input) => squash(run, input),
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),
+    files: (commit) => treeFiles({ gitDir: run.trusted, signal: run.signal }, commit),
     writePatch: (commit, file) => writePatch(run, commit, file),
     close: () => removeTree(resolve(options.run)),
   }

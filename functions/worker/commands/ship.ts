@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { contractOverlap, overlapDisclosure } from '../../../lib/contract/overlap.ts'
 import type { CheckResult } from '../../../lib/contract/schema.ts'
 import { limits } from '../../../lib/limits.ts'
 import { nameOfContent } from '../../../lib/session/artifact-name.ts'
@@ -12,6 +11,7 @@ import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
 import { removeTree } from '../../../lib/workspace/remove-tree.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
+import { disclose } from '../disclose.ts'
 import { contractOf, evaluate, setUp } from '../evaluate.ts'
 import { sha256Of } from '../kept-file.ts'
 import { commandSuffix, outputFolder, repositoryOf, type WorkerSession, workspaceOf } from '../session.ts'
@@ -96,12 +96,10 @@ const prepareReview = async (
   ])
   const { patch, truncated, full_bytes } = await readPatchHead(patchFile, limits.approvalPatch)
   const patchName = nameOfContent(`review-${suffix}`, await sha256Of(patchFile), 'patch')
-  const touched = paths.flatMap(({ path, old_path }) => (old_path === null ? [path] : [path, old_path]))
-  const overlap = contractOverlap(contractOf(command), touched)
+  const disclosed = await disclose(workspace, contractOf(command), commit, paths)
   const body: ReviewBody = {
     changed_paths: paths,
-    contract_overlap: overlap,
-    overlap_disclosure: overlapDisclosure(overlap),
+    ...disclosed,
     patch,
     patch_truncated: truncated,
     patch_full_bytes: full_bytes,
@@ -122,6 +120,7 @@ const prepareReview = async (
     stat,
     patch_full_bytes: full_bytes,
     body_artifact: bodyName,
+    disclosed: disclosed.disclosures.map(({ kind }) => kind),
     finding,
     checkpoint,
   }
