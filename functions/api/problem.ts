@@ -1,8 +1,14 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { type ErrorCode, errorCodes, type FieldError, GatehouseError } from '../../lib/errors.ts'
+import { visible } from '../../lib/text/visible.ts'
 import type { Env } from './env.ts'
 import { problemSchema } from './schemas.ts'
+
+const shown = ({ path, message }: FieldError): FieldError => ({
+  path: visible(path),
+  message: visible(message),
+})
 
 /** The answer to an error (RFC 9457). Says nothing internal: what is no GatehouseError reads `internal`. */
 export const problem = (c: Context<Env>, error: GatehouseError): Response => {
@@ -11,10 +17,10 @@ export const problem = (c: Context<Env>, error: GatehouseError): Response => {
     type: `urn:gatehouse:problem:${error.code}`,
     title,
     status,
-    detail: error.message,
+    detail: visible(error.message),
     code: error.code,
     request_id: c.get('requestId'),
-    ...(error.errors ? { errors: error.errors } : {}),
+    ...(error.errors ? { errors: error.errors.map(shown) } : {}),
     ...error.extra,
   })
   return c.body(JSON.stringify(body), status, {

@@ -3,6 +3,8 @@ import type { Captures } from '../../lib/contract/capture.ts'
 import { evaluateContract, runSetup } from '../../lib/contract/evaluate.ts'
 import type { CheckResult, Contract } from '../../lib/contract/schema.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
+import { firstOf } from '../../lib/text/shorten.ts'
+import { visible } from '../../lib/text/visible.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
 
 const markOf = (command: Command, what: string): string =>
@@ -48,14 +50,14 @@ export const setUp = async (
   const { result } = done
   const deadline = deadlineOf(command)
   if (result.ended === 'timed_out' && deadline !== null && Date.now() >= deadline) {
-    const error = `the run’s time ended during setup: ${done.command.slice(0, 200)}`
+    const error = `the run’s time ended during setup: ${firstOf(visible(done.command), 200)}`
     return { outcome: 'failed', failure_kind: 'budget_exhausted', error }
   }
   const how = result.ended === 'exited' ? `exited with ${result.exitCode}` : result.ended.replaceAll('_', ' ')
   return {
     outcome: 'failed',
     failure_kind: 'configuration',
-    error: `setup command “${done.command.slice(0, 200)}” ${how}`,
+    error: `setup command “${firstOf(visible(done.command), 200)}” ${how}`,
   }
 }
 

@@ -18,8 +18,8 @@ import {
 } from '../../lib/engine/tools.ts'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
 import { newSecret } from '../../lib/ids.ts'
+import { firstBytes } from '../../lib/text/shorten.ts'
 import type { WorkerJournal } from './agent-journal.ts'
-import { clip } from './text.ts'
 import { Refused } from './transport.ts'
 
 export type ToolsOptions = {
@@ -209,7 +209,7 @@ const createApp = (token: string): Hono => {
     return c.json({ error: problem }, status)
   })
   app.notFound((c) => {
-    throw new GatehouseError('not_found', `there is no tool ${clip(c.req.path, 256)}`)
+    throw new GatehouseError('not_found', `there is no tool ${firstBytes(c.req.path, 256)}`)
   })
   app.use(async (c, next) => {
     await next()
@@ -293,7 +293,7 @@ const validated = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.
   const problems = parsed.error.issues.map(({ path, message }) =>
     [path.join('.'), message].filter(Boolean).join(': '),
   )
-  throw new GatehouseError('invalid_request', clip(problems.join('; '), 1024))
+  throw new GatehouseError('invalid_request', firstBytes(problems.join('; '), 1024))
 }
 
 const createToolServer = (app: Hono, requestMs: number): Server => {

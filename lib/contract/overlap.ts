@@ -1,3 +1,4 @@
+import { oneLine } from '../text/visible.ts'
 import { executedBy } from './inputs/executed.ts'
 import type { ReadFile } from './inputs/reached.ts'
 import type { Contract } from './schema.ts'
@@ -34,7 +35,7 @@ const setupOf = ({ setup }: Contract) =>
 /** The sentence that every surface shows for an overlap, or null when there is none. */
 export const overlapDisclosure = (overlap: readonly Overlap[]): string | null => {
   if (overlap.length === 0) return null
-  const checks = overlap.map(({ check, paths }) => `"${check}" (${named(paths)})`).join(', ')
+  const checks = overlap.map(({ check, paths }) => `"${oneLine(check)}" (${named(paths)})`).join(', ')
   return (
     `This change touches files that its own contract executes: ${checks}. ` +
     'Read those files before you rely on the checks.'

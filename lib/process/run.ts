@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../limits.ts'
+import { withoutNul } from '../text/utf8.ts'
 import { endProcesses } from './end.ts'
 import { processMark, workerMark } from './live.ts'
 import { type KeptOutput, OutputCollector } from './output.ts'
 import { openOutputPipe } from './pipe.ts'
-import { withoutNul } from './text.ts'
 
 export { killMarked } from './end.ts'
 

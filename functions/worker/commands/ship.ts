@@ -6,6 +6,7 @@ import { limits } from '../../../lib/limits.ts'
 import { nameOfContent } from '../../../lib/session/artifact-name.ts'
 import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
+import { oneLine } from '../../../lib/text/visible.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
@@ -54,7 +55,7 @@ const isUnchanged = (workspace: Workspace, command: Command): boolean =>
 
 /** What the runtime itself saw: nothing was changed, and of the checks only those are red that a person let through. */
 const observed = (workspace: Workspace, command: Command, red: readonly CheckResult[]): Finding => {
-  const accepted = red.map(({ name }) => name).join(', ')
+  const accepted = red.map(({ name }) => oneLine(name)).join(', ')
   const where = command.session.verify === 'clean' ? 'a clean checkout of it' : 'the worktree'
   return {
     kind: 'already_satisfied',
