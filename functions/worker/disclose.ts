@@ -9,6 +9,16 @@ import type { ChangedPath } from '../../lib/workspace/changes.ts'
 import type { TreeFiles } from '../../lib/workspace/tree-files.ts'
 import type { Workspace } from '../../lib/workspace/workspace.ts'
 
+/** Reads each file once, however many checks come upon it. */
+const readOnce = (base: TreeFiles) => {
+  const known = new Map<string, Promise<string | null>>()
+  return (path: string): Promise<string | null> => {
+    const text = known.get(path) ?? base.text(path, limits.readForReview)
+    known.set(path, text)
+    return text
+  }
+}
+
 /** What is declared at the base: a change can't talk itself out of it. */
 const declaredAt = async (base: TreeFiles): Promise<Set<string>> => {
   const wanted = [...declaringFiles, ...[...base.paths()].filter(isRequirements)]
@@ -27,10 +37,14 @@ export const disclose = async (
   commit: string,
   changes: readonly ChangedPath[],
 ): Promise<Pick<ReviewBody, 'contract_overlap' | 'overlap_disclosure' | 'disclosures'>> => {
-  const [base, result] = await Promise.all([workspace.files(workspace.base), workspace.files(commit)])
+  const [base, result, reordered] = await Promise.all([
+    workspace.files(workspace.base),
+    workspace.files(commit),
+    workspace.reorderedPaths(commit),
+  ])
   const touched = changes.flatMap(({ path, old_path }) => (old_path === null ? [path] : [path, old_path]))
   const [{ overlap, instructions }, declared, targets] = await Promise.all([
-    contractOverlap(contract, touched, (path) => base.text(path, limits.readForReview)),
+    contractOverlap(contract, touched, readOnce(base)),
     declaredAt(base),
     result.targets(changes.map(({ path }) => path)),
   ])
@@ -39,6 +53,6 @@ export const disclose = async (
   return {
     contract_overlap: overlap,
     overlap_disclosure: overlapDisclosure(overlap),
-    disclosures: disclosuresOf(changes, { instructions, shadows, targets }),
+    disclosures: disclosuresOf(changes, { instructions, shadows, targets, reordered }),
   }
 }

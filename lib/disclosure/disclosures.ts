@@ -11,6 +11,8 @@ export type Known = {
   shadows: readonly string[]
   /** Where the changed links point to. */
   targets: ReadonlyMap<string, string>
+  /** Paths of which a line holds marks that show it in another order. */
+  reordered: readonly string[]
 }
 
 const texts: Record<DisclosureKind, string> = {
@@ -20,6 +22,7 @@ const texts: Record<DisclosureKind, string> = {
   new_executable: 'Files become executable',
   submodule: 'Submodules change: what they hold is not part of this review',
   git_attributes: 'What git does with files on their way in and out changes',
+  reordered_text: 'Lines hold marks that show them in another order than programs read them',
 }
 
 const isNow = (mode: string) => (change: ChangedPath) => change.new_mode === mode && change.old_mode !== mode
@@ -49,6 +52,10 @@ export const disclosuresOf = (changes: readonly ChangedPath[], known: Known): Di
       ),
     ),
     ...disclosed('git_attributes', pathsOf(isNamed(/(^|\/)(\.gitattributes|\.lfsconfig)$/i))),
+    ...disclosed(
+      'reordered_text',
+      pathsOf(({ path, status }) => status !== 'deleted' && known.reordered.includes(path)),
+    ),
   ]
 }
 

@@ -8,6 +8,7 @@ export const disclosureKindSchema = z.enum([
   'new_executable',
   'submodule',
   'git_attributes',
+  'reordered_text',
 ])
 export type DisclosureKind = z.infer<typeof disclosureKindSchema>
 

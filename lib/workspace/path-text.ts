@@ -5,6 +5,11 @@ import { hasHidden } from '../text/visible.ts'
  * hidden character (lib/text/visible.ts) or of invalid UTF-8 is written `\xHH`. Folder prefixes survive, so patterns match the printed form.
  */
 export const showPath = (path: Uint8Array): string => {
+  const plain = Buffer.from(path).toString('latin1')
+  return /^[ -[\]-~]*$/.test(plain) ? plain : showOther(path)
+}
+
+const showOther = (path: Uint8Array): string => {
   let text = ''
   for (let at = 0; at < path.length; ) {
     const size = sequenceSize(path, at)

@@ -1,7 +1,7 @@
 import { copyFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Captured, capture } from './capture.ts'
-import { type Changes, changedPaths } from './changes.ts'
+import { type Changes, changedPaths, reorderedPaths } from './changes.ts'
 import { type Checkpoint, checkpoint, restoreCheckpoint } from './checkpoint.ts'
 import { cleanCheckout } from './clean-checkout.ts'
 import {
@@ -40,6 +40,7 @@ export type Workspace = {
   squash(input: SquashInput): Promise<string>
   cleanCheckout(commit: string, directory: string): Promise<void>
   changedPaths(commit: string): Promise<Changes>
+  reorderedPaths(commit: string): Promise<string[]>
   /** All files of a commit, to be read one by one. */
   files(commit: string): Promise<TreeFiles>
   writePatch(commit: string, file: string): Promise<number>
@@ -146,6 +147,7 @@ export const openWorkspace = async (options: OpenOptions): Promise<Workspace> =>
     squash: (input) => squash(run, input),
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),
+    reorderedPaths: (commit) => reorderedPaths(run, commit),
     files: (commit) => treeFiles({ gitDir: run.trusted, signal: run.signal }, commit),
     writePatch: (commit, file) => writePatch(run, commit, file),
     close: () => removeTree(resolve(options.run)),

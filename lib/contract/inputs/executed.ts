@@ -25,7 +25,8 @@ export const executedBy = async (command: string, read: ReadFile): Promise<(path
   const isSubject = subjects(all)
   return (path) => {
     if (!ignore.isPathValid(path)) return null
-    if (isRead.ignores(path) || isGiven(path)) return 'instructions'
+    // A link can stand where a folder is looked for.
+    if (isRead.ignores(path) || isRead.ignores(`${path}/`) || isGiven(path)) return 'instructions'
     return isSubject(path) ? 'subject' : null
   }
 }
@@ -65,5 +66,10 @@ const subjects = ({ commands, mentioned }: Reached): ((path: string) => boolean)
       ),
     ),
   )
-  return (path) => isTest.ignores(path) || isNamed.ignores(path) || isOneOf(path) || isMentioned.has(path)
+  return (path) =>
+    isTest.ignores(path) ||
+    isTest.ignores(`${path}/`) ||
+    isNamed.ignores(path) ||
+    isOneOf(path) ||
+    isMentioned.has(path)
 }

@@ -20,7 +20,7 @@ const deepest = 4
 const mostFiles = 48
 
 const isScript = (path: string): boolean =>
-  /\.(?:sh|bash|zsh|ksh|py|[cm]?[jt]s|rb|pl|php|ps1|exs?|bat|cmd)$/.test(path) || /\/[^./]+$/.test(path)
+  /\.(?:sh|bash|zsh|ksh|mk|py|[cm]?[jt]s|rb|pl|php|ps1|exs?|bat|cmd)$/.test(path) || /\/[^./]+$/.test(path)
 
 const withoutComments = (text: string): string => text.replaceAll(/^\s*(?:#(?!!)|\/\/|\*).*$/gm, '')
 
@@ -65,14 +65,16 @@ export const reached = async (command: string, read: ReadFile): Promise<Reached>
     return isKnown
   }
 
+  /** The names of runners are ordinary words: in a file they tell nothing of what can't be read. */
   const followWords = async (words: Words, depth: number, isCommand: boolean): Promise<void> => {
     if (depth > deepest) return
     for (const tool of words.tools) {
       if (!tool.scripts && !tool.starts) continue
       const isKnown = await followTool(tool, words, depth)
-      if (!isKnown && isCommand && tool.starts) found.kinds.add(tool.starts)
+      if (!isKnown && tool.starts && (isCommand || tool.ecosystem !== 'any')) found.kinds.add(tool.starts)
     }
-    for (const path of new Set(words.paths)) if (isScript(path)) await followFile(path, depth)
+    const scripts = new Set([...words.paths.filter(isScript), ...words.instructions])
+    for (const path of scripts) await followFile(path, depth)
   }
 
   const followCommand = async (text: string, depth: number): Promise<void> => {

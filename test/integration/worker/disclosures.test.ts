@@ -25,6 +25,7 @@ test('a review tells what is easily missed in its patch', async () => {
     [
       'echo script-shell=/bin/true > .npmrc; echo {} > .mocharc.json; ln -s /etc/passwd p; ln -s a.txt q',
       'echo x > wsgiref.py; echo x > requests.py; echo x > pkg/logging.py; echo x > tool; chmod +x tool',
+      "printf 'x \\342\\200\\256 y\\n' > odd.js; printf 'x \\342\\202\\254 y\\n' > even.js",
       'echo "* text" > .gitattributes; printf "[submodule \\"x\\"]\\n" > .gitmodules',
     ].join('; '),
     'npm test --version',
@@ -37,6 +38,7 @@ test('a review tells what is easily missed in its patch', async () => {
     new_executable: ['tool'],
     submodule: ['.gitmodules'],
     git_attributes: ['.gitattributes'],
+    reordered_text: ['odd.js'],
   })
   expect(kinds).toEqual(body.disclosures.map(({ kind }) => kind))
   expect(body.disclosures.find(({ kind }) => kind === 'outside_link')?.text).toContain('p → /etc/passwd')

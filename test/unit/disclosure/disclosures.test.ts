@@ -10,7 +10,12 @@ const change = (path: string, more: Partial<ChangedPath> = {}): ChangedPath => (
 })
 
 const told = (changes: ChangedPath[], targets: Record<string, string> = {}) =>
-  disclosuresOf(changes, { instructions: [], shadows: [], targets: new Map(Object.entries(targets)) })
+  disclosuresOf(changes, {
+    instructions: [],
+    shadows: [],
+    reordered: ['odd.js'],
+    targets: new Map(Object.entries(targets)),
+  })
 
 describe('a link', () => {
   it.each([
@@ -68,6 +73,8 @@ describe('of a change is disclosed', () => {
       change('a', { status: 'renamed', old_path: '.gitattributes' }),
       'git_attributes',
     ],
+    ['text that is shown in another order', change('odd.js'), 'reordered_text'],
+    ['not where it is gone', change('odd.js', { status: 'deleted' }), null],
     ['not any file', change('src/a.ts'), null],
   ]
   it.each(cases)('%s', (_, one, kind) => {

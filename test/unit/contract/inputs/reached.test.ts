@@ -91,6 +91,20 @@ const cases: Case[] = [
     ['jest.config.js'],
     [],
   ],
+  [
+    'a shell script without an ending, and a package manager in it',
+    'bash check',
+    { check: 'npm run lint' },
+    ['eslint.config.js', 'jest.config.js', '.npmrc'],
+    [],
+  ],
+  [
+    'a file that a makefile includes',
+    'make check',
+    { Makefile: 'include build/rules.mk\n', 'build/rules.mk': 'check:\n\truff check\n' },
+    ['ruff.toml'],
+    [],
+  ],
   ['tox', 'tox', { 'tox.ini': '[testenv]\ncommands = mypy src\n' }, ['mypy.ini'], []],
 ]
 

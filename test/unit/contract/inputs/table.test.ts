@@ -20,6 +20,11 @@ describe('a tool’s own instructions', () => {
     expect(overlap).toEqual([{ check: 'unit', paths: files }])
   })
 
+  it('may lie in a folder for which a link can stand', async () => {
+    expect((await told('cargo test', ['.cargo'])).instructions).toEqual(['.cargo'])
+    expect((await told('npm test', ['tests'])).overlap).toEqual([{ check: 'unit', paths: ['tests'] }])
+  })
+
   it('have a row here for each tool of the table', () => {
     const called = new Set(rows.flatMap(([command]) => [...wordsOf(command).tools]))
     expect(tools.filter((tool) => !called.has(tool)).map(({ names }) => names[0])).toEqual([])
