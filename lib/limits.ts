@@ -114,6 +114,8 @@ export const limits = {
   inlineTranscript: 1024 * 1024,
   approvalPatch: 512 * 1024,
   reviewedPaths: 2000,
+  /** A file of the base that is read to find out what else a command starts. */
+  readForReview: 64 * 1024,
   stateOutput: 2048,
   subject: 72,
 

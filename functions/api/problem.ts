@@ -1,9 +1,15 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { type ErrorCode, errorCodes, type FieldError, GatehouseError } from '../../lib/errors.ts'
 import { isPassing } from '../../lib/store/service-errors.ts'
+import { visible } from '../../lib/text/visible.ts'
 import type { Env } from './env.ts'
 import { problemSchema } from './schemas.ts'
+
+const shown = ({ path, message }: FieldError): FieldError => ({
+  path: visible(path),
+  message: visible(message),
+})
 
 /** The answer to an error (RFC 9457) in its parts. Says nothing internal. */
 export const problemAnswer = (error: GatehouseError, requestId: string) => {
@@ -12,10 +18,10 @@ export const problemAnswer = (error: GatehouseError, requestId: string) => {
     type: `urn:gatehouse:problem:${error.code}`,
     title,
     status,
-    detail: error.message,
+    detail: visible(error.message),
     code: error.code,
     request_id: requestId,
-    ...(error.errors ? { errors: error.errors } : {}),
+    ...(error.errors ? { errors: error.errors.map(shown) } : {}),
     ...error.extra,
   })
   const headers: Record<string, string> = {

@@ -13,6 +13,7 @@ import {
 } from '../../lib/session/document.ts'
 import { reviewBodySchema } from '../../lib/session/protocol.ts'
 import { stageSchema } from '../../lib/session/states.ts'
+import { hasControl } from '../../lib/text/visible.ts'
 
 const nothing = z.null()
 
@@ -122,7 +123,10 @@ export const pageQuery = z.strictObject({
 
 export const sessionParams = z.object({ id: idSchema('ses') })
 
-const comment = z.string().max(limits.reason)
+const comment = z
+  .string()
+  .max(limits.reason)
+  .refine((text) => !hasControl(text), { error: 'has to be free of control characters' })
 const steering = z
   .string()
   .trim()

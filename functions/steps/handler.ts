@@ -12,6 +12,7 @@ import { transition } from '../../lib/store/effects.ts'
 import type { Platform } from '../../lib/store/platform.ts'
 import { askForSlot, giveBackSlot } from '../../lib/store/queue.ts'
 import { seal } from '../../lib/store/sealing.ts'
+import { firstOf } from '../../lib/text/shorten.ts'
 import { computeStopped } from '../compute/stopped.ts'
 
 /** What the state machine sends: ids, the step, and for a parked step its token. */
@@ -273,7 +274,7 @@ const runRecover = async (platform: Platform, event: StepEvent): Promise<Recover
 export class StepFault extends Error {
   constructor(cause: unknown) {
     const { name, message } = cause instanceof Error ? cause : { name: 'Error', message: String(cause) }
-    super(`${name}: ${message}`.slice(0, limits.stateOutput / 4), { cause })
+    super(firstOf(`${name}: ${message}`, limits.stateOutput / 4), { cause })
     this.name = 'StepFault'
     // A function's stack is part of what the machine is told, and can be longer than a state may be.
     this.stack = `${this.name}: ${this.message}`

@@ -7,6 +7,8 @@ import type { KeptLog } from '../../lib/kept-file.ts'
 import { limits } from '../../lib/limits.ts'
 import type { ProcessResult } from '../../lib/process/run.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
+import { firstOf } from '../../lib/text/shorten.ts'
+import { visible } from '../../lib/text/visible.ts'
 import type { Place } from '../../lib/workspace/surroundings/place.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
 import { judgedIn } from './surroundings.ts'
@@ -84,12 +86,12 @@ export const setUp = async (
   const { result } = done
   const deadline = deadlineOf(command)
   if (result.ended === 'timed_out' && deadline !== null && Date.now() >= deadline) {
-    const error = `the run’s time ended during setup: ${done.command.slice(0, 200)}`
+    const error = `the run’s time ended during setup: ${firstOf(visible(done.command), 200)}`
     return { ended: { outcome: 'failed', failure_kind: 'budget_exhausted', error } }
   }
   const how = result.ended === 'exited' ? `exited with ${result.exitCode}` : result.ended.replaceAll('_', ' ')
-  const printed = (result.tail || result.head).trimEnd().split('\n').at(-1) ?? ''
-  const detail = `setup command “${done.command.slice(0, 200)}” ${how}${printed === '' ? '' : `: ${printed.slice(0, 200)}`}`
+  const printed = firstOf(visible((result.tail || result.head).trimEnd().split('\n').at(-1) ?? ''), 200)
+  const detail = `setup command “${firstOf(visible(done.command), 200)}” ${how}${printed === '' ? '' : `: ${printed}`}`
   return { failure: { detail, result, artifact: done.artifacts.at(-1)?.name ?? null } }
 }
 

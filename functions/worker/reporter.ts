@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventFact } from '../../lib/journal/event-facts.ts'
 import { limits } from '../../lib/limits.ts'
-import { clip } from './text.ts'
+import { firstBytes } from '../../lib/text/shorten.ts'
 
 export type Reporter = ReturnType<typeof createReporter>
 
@@ -65,7 +65,7 @@ export const createReporter = (send: (batchId: string, facts: EventFact[]) => Pr
       output ??= { iteration, text: '', omitted: 0 }
       // Control characters grow up to six times as JSON.
       const room = Math.floor((outputRoom - jsonBytes(output.text)) / 6)
-      const kept = jsonBytes(text) <= outputRoom - jsonBytes(output.text) ? text : clip(text, room)
+      const kept = jsonBytes(text) <= outputRoom - jsonBytes(output.text) ? text : firstBytes(text, room)
       output.text += kept
       output.omitted += Buffer.byteLength(text) - Buffer.byteLength(kept)
       later()

@@ -1,6 +1,8 @@
 import { limits } from '../../lib/limits.ts'
 import type { Command, Result } from '../../lib/session/protocol.ts'
 import { isWorkerStep } from '../../lib/session/states.ts'
+import { firstOf } from '../../lib/text/shorten.ts'
+import { visible } from '../../lib/text/visible.ts'
 import { code } from './commands/code.ts'
 import { baseline, draft, preflight, prepare } from './commands/define.ts'
 import { deliver, verify } from './commands/ship.ts'
@@ -28,7 +30,7 @@ const runCommand = async (session: WorkerSession, command: Command): Promise<Res
   } catch (error) {
     if (error instanceof Superseded || session.signal.aborted) throw error
     const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-    return { outcome: 'fault', detail: detail.slice(0, limits.reason) }
+    return { outcome: 'fault', detail: firstOf(visible(detail), limits.reason) }
   }
 }
 

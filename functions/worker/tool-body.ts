@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { GatehouseError } from '../../lib/errors.ts'
-import { clip } from './text.ts'
+import { firstBytes } from '../../lib/text/shorten.ts'
 
 /** The body as JSON, whatever type it says it has, so that a plain `curl -d` will do; an empty one is `{}`. */
 export const readJson = async (request: Request, most: number): Promise<unknown> => {
@@ -37,5 +37,5 @@ export const validated = <Schema extends z.ZodType>(schema: Schema, value: unkno
   const problems = parsed.error.issues.map(({ path, message }) =>
     [path.join('.'), message].filter(Boolean).join(': '),
   )
-  throw new GatehouseError('invalid_request', clip(problems.join('; '), 1024))
+  throw new GatehouseError('invalid_request', firstBytes(problems.join('; '), 1024))
 }

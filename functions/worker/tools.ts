@@ -18,9 +18,9 @@ import {
 } from '../../lib/engine/tools.ts'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
 import { newSecret } from '../../lib/ids.ts'
+import { firstBytes } from '../../lib/text/shorten.ts'
 import { foreignCaller } from '../loopback.ts'
 import type { WorkerJournal } from './agent-journal.ts'
-import { clip } from './text.ts'
 import { readJson, validated } from './tool-body.ts'
 import { Refused } from './transport.ts'
 
@@ -211,7 +211,7 @@ const createApp = (token: string): Hono => {
     return c.json({ error: problem }, status)
   })
   app.notFound((c) => {
-    throw new GatehouseError('not_found', `there is no tool ${clip(c.req.path, 256)}`)
+    throw new GatehouseError('not_found', `there is no tool ${firstBytes(c.req.path, 256)}`)
   })
   app.use(async (c, next) => {
     await next()

@@ -1,6 +1,7 @@
 import ignore from 'ignore'
 import { limits } from '../limits.ts'
-import { orphanedBytes, printable, unfinishedBytes } from '../process/text.ts'
+import { headLength, tailStart } from '../text/shorten.ts'
+import { printable } from '../text/utf8.ts'
 import type { CheckResult, VerdictReason } from './schema.ts'
 
 /** Name of the result that says whether protected paths are as the base has them. */
@@ -51,14 +52,13 @@ const canMatch = (pattern: string): boolean => {
 const pathsResult = (name: string, paths: readonly string[], reason: VerdictReason): CheckResult => {
   const passed = paths.length === 0
   const bytes = Buffer.from(paths.map((path) => `${path}\n`).join(''))
-  const head = bytes.subarray(0, limits.outputHead)
-  const cut = bytes.length > head.length ? unfinishedBytes(head) : 0
-  const rest = bytes.subarray(Math.max(head.length - cut, bytes.length - limits.outputTail))
+  const head = headLength(bytes, limits.outputHead)
+  const tail = Math.max(head, tailStart(bytes, limits.outputTail))
   return {
     ...{ name, passed, verdict: passed ? 'passed' : 'failed', reason: passed ? 'ok' : reason },
     ...{ exit_code: null, signal: null },
-    output_head: printable(head.subarray(0, head.length - cut)),
-    output_tail: printable(rest.subarray(orphanedBytes(rest))),
+    output_head: printable(bytes.subarray(0, head)),
+    output_tail: printable(bytes.subarray(tail)),
     output_bytes: bytes.length,
     ...{ artifact: null, duration_ms: 0, timed_out: false, deadline_clamped: false, runs: 1 },
   }

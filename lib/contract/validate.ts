@@ -1,5 +1,6 @@
 import type { FieldError } from '../errors.ts'
 import { limits } from '../limits.ts'
+import { hasHidden } from '../text/visible.ts'
 import { parseAssertion } from './assertion.ts'
 import { canonicalContract } from './hash.ts'
 import { isNoOp } from './no-op.ts'
@@ -77,6 +78,9 @@ const nameErrors = (name: string, path: string, sameAs: number | null): FieldErr
   const text = name.trim()
   if (text === '') return [{ path, message: 'the name is empty' }]
   if (sameAs !== null) return [{ path, message: `checks.${sameAs} has the same name` }]
+  if (hasHidden(name)) {
+    return [{ path, message: 'the name has to be one line without invisible characters' }]
+  }
   if (text === protectCheck || text === embeddedCheck) {
     return [{ path, message: `the name ${text} belongs to a result of our own` }]
   }

@@ -1,6 +1,6 @@
 import type { CheckResult, Contract, ContractCheck, VerdictReason } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
-import { orphanedBytes, unfinishedBytes } from '../process/text.ts'
+import { firstBytes, lastBytes } from '../text/shorten.ts'
 import { engineStatusSchema, noChangeKindSchema } from './tools.ts'
 
 export type PromptFacts = {
@@ -187,18 +187,10 @@ const outputOf = (result: CheckResult, room: number): string => {
 
 const indented = (command: string): string => command.replaceAll('\n', '\n    ')
 
-const cut = (text: string, max: number): { text: string; omitted: number } => {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= max) return { text, omitted: 0 }
-  const kept = bytes.subarray(0, max)
-  const whole = kept.subarray(0, kept.length - unfinishedBytes(kept))
-  return { text: whole.toString(), omitted: bytes.length - whole.length }
-}
+const cut = (text: string, max: number) => kept(text, firstBytes(text, max))
+const cutStart = (text: string, max: number) => kept(text, lastBytes(text, max))
 
-const cutStart = (text: string, max: number): { text: string; omitted: number } => {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= max) return { text, omitted: 0 }
-  const kept = bytes.subarray(bytes.length - max)
-  const whole = kept.subarray(orphanedBytes(kept))
-  return { text: whole.toString(), omitted: bytes.length - whole.length }
-}
+const kept = (whole: string, text: string): { text: string; omitted: number } => ({
+  text,
+  omitted: Buffer.byteLength(whole) - Buffer.byteLength(text),
+})

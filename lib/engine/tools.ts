@@ -4,6 +4,7 @@ import { branchSchema, isAgentFactType } from '../journal/agent/records.ts'
 import { jsonObjectSchema } from '../journal/agent/scalars.ts'
 import { limits } from '../limits.ts'
 import { agentViewSchema, entriesSchema, refusalSchema, transcriptSchema } from '../session/agent-protocol.ts'
+import { hasHidden } from '../text/visible.ts'
 
 /** What a running engine may call and what of it is kept; the worker serves these as `POST /<name>`. */
 export const toolLimits = {
@@ -53,7 +54,7 @@ const text = (max: number) =>
     })
 
 const line = (max: number) =>
-  text(max).refine((value) => /^[^\p{Cc}\u2028\u2029]*$/u.test(value), { error: 'has to be one line' })
+  text(max).refine((value) => !hasHidden(value), { error: 'has to be one line without invisible characters' })
 
 /** What a person made of a question (spec/coder-session.md 4.4). `refused`: it could not be put to anyone. */
 export type AskOutcome =

@@ -180,6 +180,7 @@ const applied = (
         review_identity: fact.data.review,
         review_stat: fact.data.stat,
         review_artifact: fact.data.body_artifact,
+        review_disclosed: fact.data.disclosed,
         checkpoint: fact.data.checkpoint,
         delivery_problem: null,
         review_restored: false,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { disclosureKindSchema } from '../disclosure/kinds.ts'
 import { idSchema } from '../ids.ts'
 import {
   checkpointSchema,
@@ -191,6 +192,7 @@ export const lifecycleFactSchema = z.discriminatedUnion('type', [
       stat: statSchema,
       patch_full_bytes: z.number().int(),
       body_artifact: z.string(),
+      disclosed: z.array(disclosureKindSchema).default([]),
       checkpoint: checkpointSchema,
     }),
   ),

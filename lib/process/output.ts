@@ -1,7 +1,11 @@
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { limits } from '../limits.ts'
+import { headLength, tailStart } from '../text/shorten.ts'
+import { printable } from '../text/utf8.ts'
 import { Ring } from './ring.ts'
-import { orphanedBytes, printable, unfinishedBytes } from './text.ts'
+
+/** How much beyond a cut is kept until the end, to see whether a character goes on there. */
+const beyond = 1024
 
 /** What is left of a stream after its middle was left out; both parts end on whole characters. */
 type Edges = { head: Buffer; tail: Buffer; omitted: number }
@@ -12,17 +16,19 @@ type Edges = { head: Buffer; tail: Buffer; omitted: number }
  */
 class HeadAndTail {
   readonly #headMax: number
+  readonly #tailMax: number
   readonly #ring: Ring
   #heads: Buffer[] = []
   #headBytes = 0
 
   constructor(headMax: number, tailMax: number) {
     this.#headMax = headMax
-    this.#ring = new Ring(tailMax)
+    this.#tailMax = tailMax
+    this.#ring = new Ring(tailMax + beyond)
   }
 
   push(chunk: Buffer): void {
-    const part = chunk.subarray(0, this.#headMax - this.#headBytes)
+    const part = chunk.subarray(0, this.#headMax + beyond - this.#headBytes)
     if (part.length > 0) {
       // A copy: the chunk may be a slice of a pool that the stream reuses or that would be kept alive whole.
       this.#heads.push(Buffer.from(part))
@@ -32,15 +38,18 @@ class HeadAndTail {
   }
 
   edges(): Edges {
-    const head = Buffer.concat(this.#heads)
-    const tail = this.#ring.bytes()
-    const cut = unfinishedBytes(head)
-    const whole = head.subarray(0, head.length - cut)
-    if (this.#ring.dropped === 0) {
-      return { head: whole, tail: Buffer.concat([head.subarray(head.length - cut), tail]), omitted: 0 }
+    const first = Buffer.concat(this.#heads)
+    const last = this.#ring.bytes()
+    const head = headLength(first, this.#headMax)
+    if (this.#ring.dropped > 0) {
+      const tail = tailStart(last, this.#tailMax)
+      const omitted = first.length - head + this.#ring.dropped + tail
+      return { head: first.subarray(0, head), tail: last.subarray(tail), omitted }
     }
-    const orphaned = orphanedBytes(tail)
-    return { head: whole, tail: tail.subarray(orphaned), omitted: this.#ring.dropped + cut + orphaned }
+    const whole = Buffer.concat([first, last])
+    const fits = whole.length <= this.#headMax + this.#tailMax
+    const tail = fits ? head : Math.max(head, tailStart(whole, this.#tailMax))
+    return { head: whole.subarray(0, head), tail: whole.subarray(tail), omitted: tail - head }
   }
 }
 
@@ -63,10 +72,10 @@ export type KeptOutput = {
 export class OutputCollector {
   readonly #file: number
   readonly #text = new HeadAndTail(limits.outputHead, limits.outputTail)
-  readonly #fileHeadMax = limits.artifact / 2
-  readonly #ring = new Ring(limits.artifact / 2)
+  readonly #fileHeadMax = limits.artifact / 2 + beyond
+  readonly #ring = new Ring(limits.artifact / 2 + beyond)
+  readonly #lastWritten = new Ring(2 * beyond)
   #fileBytes = 0
-  #lastWritten: Buffer = Buffer.alloc(0)
   #bytes = 0
   #error: string | null = null
 
@@ -81,7 +90,7 @@ export class OutputCollector {
     if (part.length > 0) {
       this.#write(part)
       this.#fileBytes += part.length
-      this.#lastWritten = Buffer.concat([this.#lastWritten, part.subarray(-4)]).subarray(-4)
+      this.#lastWritten.push(part)
     }
     if (part.length < chunk.length) this.#ring.push(chunk.subarray(part.length))
   }
@@ -93,12 +102,13 @@ export class OutputCollector {
     if (this.#ring.dropped === 0) {
       this.#write(tail)
     } else {
-      const cut = unfinishedBytes(this.#lastWritten)
-      const orphaned = orphanedBytes(tail)
-      omittedBytes = this.#ring.dropped + cut + orphaned
+      const written = this.#lastWritten.bytes()
+      const cut = written.length - headLength(written, beyond)
+      const start = tailStart(tail, limits.artifact / 2)
+      omittedBytes = this.#ring.dropped + cut + start
       this.#truncate(this.#fileBytes - cut)
       this.#write(Buffer.from(`\n[${omittedBytes} bytes omitted here]\n`))
-      this.#write(tail.subarray(orphaned))
+      this.#write(tail.subarray(start))
     }
     closeSync(this.#file)
     const edges = this.#text.edges()

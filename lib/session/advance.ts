@@ -2,19 +2,18 @@ import { GatehouseError } from '../errors.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
+import { ellipsised } from '../text/shorten.ts'
+import { oneLine } from '../text/visible.ts'
 import type { Document } from './document.ts'
 import type { Change, SessionItem, StepOutput, TaskAnswer } from './item.ts'
 import { type By, goesOnFrom, move, type Trigger } from './lifecycle.ts'
 import { isTerminal, type Stage, type State, type Step } from './states.ts'
 
-const clip = (text: string, max: number) => (text.length <= max ? text : `${text.slice(0, max - 1)}…`)
-
 /** The note of a step that was entered when the session was elsewhere; it did nothing. */
 export const passedBy = 'the session is not at this step'
 
 /** One line whose JSON is at most three bytes for each of its characters: none of them is written as an escape of six. */
-const line = (text: string) => text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
-const note = (text: string) => clip(line(text), limits.stateOutput / 4)
+const note = (text: string) => ellipsised(oneLine(text), limits.stateOutput / 4, ({ length }) => length)
 
 /**
  * What the machine is told when a step ends. `wait` counts from `now` to the end of a wait, at least a second; the `at` of

@@ -3,7 +3,8 @@ import type { Document } from './document.ts'
 
 /**
  * Who authorised shipping before the review was there, where that holds for it: a change that is green under a trusted
- * contract, and no person has answered at a review of this session. Null where a person has to decide.
+ * contract and of which nothing has to be disclosed, and no person has answered at a review of this session. Null where a
+ * person has to decide.
  */
 export const shipsByItself = (document: Document): string | null => {
   const { yes_ship: yes, contract_provenance: provenance, review_identity: review } = document
@@ -14,6 +15,7 @@ export const shipsByItself = (document: Document): string | null => {
     provenance !== null &&
     isTrusted(provenance) &&
     document.accepted_red.length === 0 &&
+    document.review_disclosed.length === 0 &&
     document.delivery_problem === null
   return holds ? yes.by : null
 }

@@ -6,6 +6,7 @@ import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
+import { firstOf } from '../text/shorten.ts'
 import { advance, failTask } from './advance.ts'
 import { capturesWithoutOutput, evaluated, listed, requireEveryCheck, withoutOutput } from './evaluation.ts'
 import { budgetExhausted, fail } from './fail.ts'
@@ -79,10 +80,7 @@ const gravest = (problems: Of<'Preflight'>['problems']): FailureKind => {
 const preflighted = (c: Completion, { problems }: Of<'Preflight'>): Change => {
   if (problems.length === 0) return step(c, 'preflight_passed', 'repository and engine are ready')
   const { preflight_retries: retries } = c.item.document
-  const error = problems
-    .map(({ detail }) => detail)
-    .join(' ')
-    .slice(0, limits.reason)
+  const error = firstOf(problems.map(({ detail }) => detail).join(' '), limits.reason)
   const told = (count: number): Fact => ({ type: 'preflight_failed', data: { problems, retries: count } })
   if (retries >= limits.preflightRetries)
     return failed({ ...c, events: [...c.events, told(retries)] }, { failure_kind: gravest(problems), error })
@@ -193,8 +191,8 @@ const identityOf = (c: Completion, { kind, base, commit, tree }: Review) => {
 }
 
 const diffReady = (c: Completion, review: Review): Fact => {
-  const { stat, patch_full_bytes, body_artifact, checkpoint } = review
-  const data = { review: identityOf(c, review), stat, patch_full_bytes, body_artifact, checkpoint }
+  const { stat, patch_full_bytes, body_artifact, disclosed, checkpoint } = review
+  const data = { review: identityOf(c, review), stat, patch_full_bytes, body_artifact, disclosed, checkpoint }
   return { type: 'diff_ready', data }
 }
 
@@ -227,6 +225,7 @@ const verified = (c: Completion, result: Of<'Verify'>): Change => {
   const told = reviewContext({
     review_identity: identityOf(c, review),
     review_stat: review.stat,
+    review_disclosed: review.disclosed,
     accepted_red: red,
     source_warnings: document.source_warnings,
   })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { disclosureKindSchema } from '../disclosure/kinds.ts'
 import { noChangeKindSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
 import { engineCommandSchema } from './start.ts'
@@ -221,6 +222,8 @@ export const documentSchema = z.strictObject({
   /** Totals of the review's diff, and the artifact with the rest of the review. */
   review_stat: statSchema.nullable(),
   review_artifact: z.string().nullable(),
+  /** Kinds of what the review discloses beside its patch; with any of them nothing is shipped by itself. */
+  review_disclosed: z.array(disclosureKindSchema).default([]),
   no_change_finding: findingSchema.nullable(),
   delivery: z.strictObject({ kind: z.literal('branch'), branch: z.string().nullable() }),
   result_branch: z.string().nullable(),

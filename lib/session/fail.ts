@@ -1,5 +1,6 @@
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
+import { visible } from '../text/visible.ts'
 import { advance } from './advance.ts'
 import type { Document, Gate } from './document.ts'
 import { resolveGate } from './gates.ts'
@@ -29,5 +30,9 @@ export const fail = (
     by,
     actor,
     note: `${failure.failure_kind}: ${failure.error}`,
-    facts: [...facts, ...expired(item.document.gate, actor), { type: 'session_failed', data: failure }],
+    facts: [
+      ...facts,
+      ...expired(item.document.gate, actor),
+      { type: 'session_failed', data: { ...failure, error: visible(failure.error) } },
+    ],
   })

@@ -3,6 +3,8 @@ import { newId } from '../ids.ts'
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
+import { ellipsised } from '../text/shorten.ts'
+import { oneLine } from '../text/visible.ts'
 import type { Document, Gate } from './document.ts'
 import type { SessionItem } from './item.ts'
 import { isTerminal } from './states.ts'
@@ -27,13 +29,8 @@ const labels: Record<Gate['kind'], string> = {
   validate: 'Decide on work that does not get through',
 }
 
-/** Text for a person at a gate: no control characters, and no more than fits a notification (spec/workflow-state.md C.8). */
-export const shown = (text: string): string => {
-  const plain = text.replaceAll(/\p{Cc}/gu, ' ')
-  const characters = [...plain]
-  if (characters.length <= limits.gateContext) return plain
-  return `${characters.slice(0, limits.gateContext - 1).join('')}…`
-}
+/** Text for a person at a gate: a line without hidden characters, and no more than fits a notification (spec/workflow-state.md C.8). */
+export const shown = (text: string): string => ellipsised(oneLine(text), limits.gateContext)
 
 /** The fact that opens a gate; its id binds the one answer, so an old answer can't reach a later gate. */
 export const openGate = (
@@ -62,13 +59,20 @@ export const withWarnings = (note: string, { source_warnings }: Pick<Document, '
 export const reviewContext = ({
   review_identity: review,
   review_stat: stat,
+  review_disclosed: disclosed,
   accepted_red,
   source_warnings,
-}: Pick<Document, 'review_identity' | 'review_stat' | 'accepted_red' | 'source_warnings'>): string => {
+}: Pick<
+  Document,
+  'review_identity' | 'review_stat' | 'review_disclosed' | 'accepted_red' | 'source_warnings'
+>): string => {
   if (!review || !stat) return ''
   const red = accepted_red.length > 0 ? `; red: ${accepted_red.join(', ')}` : ''
+  const told = disclosed.length > 0 ? `; disclosed: ${disclosed.join(', ').replaceAll('_', ' ')}` : ''
   const files = `${stat.files} ${stat.files === 1 ? 'file' : 'files'}`
-  return withWarnings(`${review.kind} ${review.commit.slice(0, 12)}: ${files}${red}`, { source_warnings })
+  return withWarnings(`${review.kind} ${review.commit.slice(0, 12)}: ${files}${red}${told}`, {
+    source_warnings,
+  })
 }
 
 type GateAction = Extract<Fact, { type: 'gate_resolved' }>['data']['action']

@@ -290,7 +290,7 @@ export const lifecycle = [
     by: ['approver', 'system'],
     next: 'Deliver',
     guard:
-      'the review is the one named; by itself only with yes_ship, a trusted contract, and nobody’s answer before',
+      'the review is the one named; by itself only with yes_ship, a trusted contract, nothing disclosed, and nobody’s answer before',
   },
   {
     trigger: 'finding_accepted',

@@ -47,6 +47,7 @@ export const newDocument = (
   review_identity: null,
   review_stat: null,
   review_artifact: null,
+  review_disclosed: [],
   no_change_finding: null,
   result_branch: null,
   result_commit: null,

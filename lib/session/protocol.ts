@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { capturesSchema } from '../contract/capture.ts'
 import { checkResultSchema, contractSchema, provenanceSchema } from '../contract/schema.ts'
+import { disclosureKindSchema, disclosureSchema } from '../disclosure/kinds.ts'
 import { engineStatusSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
 import { stampSchema } from '../journal/agent/envelope.ts'
@@ -173,6 +174,8 @@ export const reviewBodySchema = z.strictObject({
   ),
   contract_overlap: z.array(z.strictObject({ check: z.string(), paths: z.array(z.string()) })),
   overlap_disclosure: z.string().nullable(),
+  /** What else a reviewer has to know; a review of before there were any has none. */
+  disclosures: z.array(disclosureSchema).default([]),
   patch: z.string(),
   patch_truncated: z.boolean(),
   patch_full_bytes: z.number().int(),
@@ -275,6 +278,8 @@ export const resultSchema = z.discriminatedUnion('outcome', [
         stat: statSchema,
         patch_full_bytes: z.number().int(),
         body_artifact: z.string(),
+        /** The kinds of what the body discloses. */
+        disclosed: z.array(disclosureKindSchema).default([]),
         finding: nominationSchema.nullable(),
         checkpoint: checkpointSchema,
       })

@@ -1,6 +1,8 @@
 import type { Actor } from '../journal/entry.ts'
 import type { Fact } from '../journal/facts.ts'
 import { limits } from '../limits.ts'
+import { firstOf } from '../text/shorten.ts'
+import { visible } from '../text/visible.ts'
 import { advance } from './advance.ts'
 import type { Document } from './document.ts'
 import { fail } from './fail.ts'
@@ -82,7 +84,7 @@ export const recover = (item: SessionItem, fault: Fault, now: number): Change | 
     return left(item, fail(item, 'system', actor(step), { failure_kind: 'stalled', error }), fault)
   }
   const count = document.infra_failures + 1
-  const detail = `${fault.error}: ${fault.cause}`.slice(0, 500)
+  const detail = firstOf(visible(`${fault.error}: ${fault.cause}`), 500)
   const facts: Fact[] = [{ type: 'infrastructure_fault', data: { step, cause: fault.error, detail, count } }]
   if (count >= limits.infraFailures) {
     const trigger = blocked(item, fault)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { contractSchema } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
+import { hasHidden } from '../text/visible.ts'
 import { stageSchema } from './states.ts'
 
 const bytesAtMost = (max: number) => (text: string) => Buffer.byteLength(text) <= max
@@ -18,8 +19,13 @@ export const intentSchema = z
   .refine(bytesAtMost(limits.intent), { error: `has to be at most ${limits.intent} bytes` })
   .refine((text) => !text.includes('\0'), { error: 'has to be free of NUL' })
 
+const label = z
+  .string()
+  .max(limits.labelText)
+  .refine((text) => !hasHidden(text), { error: 'has to be one line without invisible characters' })
+
 export const labelsSchema = z
-  .record(z.string().min(1).max(64), z.string().max(limits.labelText))
+  .record(label.min(1).max(64), label)
   .refine((labels) => Object.keys(labels).length <= limits.labels, {
     error: `has to hold at most ${limits.labels} labels`,
   })

@@ -74,3 +74,13 @@ export const changedPaths = async (run: Run, commit: string): Promise<Changes> =
   const paths = parse(stdout)
   return { paths, stat: total(paths) }
 }
+
+/** Marks that show a line in another order than programs read it: embeddings, overrides and isolates. */
+const reordering = [...'\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069'].join('|')
+
+/** Paths of which an added or removed line holds a mark that reorders what is shown. */
+export const reorderedPaths = async (run: Run, commit: string): Promise<string[]> => {
+  const options = ['-r', '--no-renames', '--no-ext-diff', '--no-textconv', '-z', '--name-only']
+  const { stdout } = await git(['diff-tree', ...options, `-G${reordering}`, run.base, commit], onObjects(run))
+  return records(stdout).map(showPath)
+}

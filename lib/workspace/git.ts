@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { limits } from '../limits.ts'
+import { firstOf, tailStart } from '../text/shorten.ts'
+import { visible } from '../text/visible.ts'
 import { type Credentials, localEnvironment, remoteEnvironment } from './git-environment.ts'
 
 /** Why a git process gave no answer; `exit` is git's own refusal, the others are ours or the system's. */
@@ -106,7 +108,7 @@ const statusOf = (trace: Buffer): number | null => {
  * Throws GitError unless it exits with an allowed code; on abort or time-out the whole group is ended.
  */
 export const git = async (args: string[], options: GitOptions = {}): Promise<GitResult> => {
-  const summary = args.join(' ').slice(0, 200)
+  const summary = firstOf(args.join(' '), 200)
   if (options.signal?.aborted) throw new GitError(summary, 'cancelled', null, '')
   const child = execa('git', args, {
     cwd: options.cwd ?? '/',
@@ -147,7 +149,8 @@ export const git = async (args: string[], options: GitOptions = {}): Promise<Git
     clearTimeout(force)
     options.signal?.removeEventListener('abort', cancel)
   })
-  const complaint = bytes(result.stderr).subarray(-limits.stateOutput).toString('utf8').trim()
+  const said = bytes(result.stderr)
+  const complaint = visible(said.subarray(tailStart(said, limits.stateOutput)).toString('utf8')).trim()
   const exitCode = result.exitCode ?? null
   const refuse = (kind: GitErrorKind) => {
     killGroup(pid, 'SIGKILL')

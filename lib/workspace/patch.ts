@@ -1,4 +1,5 @@
 import { open, stat } from 'node:fs/promises'
+import { headLength } from '../text/shorten.ts'
 import { plainDiff } from './changes.ts'
 import { git } from './git.ts'
 import { onObjects, type Run } from './run-folder.ts'
@@ -14,14 +15,8 @@ export const writePatch = async (run: Run, commit: string, file: string): Promis
 
 export type PatchHead = { patch: string; truncated: boolean; full_bytes: number }
 
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
-
-/** Where to cut so that no well-formed sequence is split: at most three bytes earlier. */
-const boundary = (bytes: Buffer, limit: number): number => {
-  let cut = limit
-  while (cut > limit - 3 && cut > 0 && isContinuation(bytes[cut])) cut--
-  return isContinuation(bytes[cut]) ? limit : cut
-}
+/** How much behind the cut is read, to see whether a character goes on there. */
+const behind = 1024
 
 /**
  * The first `limit` bytes of a patch as text, cut between characters; `full_bytes` is the size of the file. Bytes that are
@@ -31,10 +26,10 @@ export const readPatchHead = async (file: string, limit: number): Promise<PatchH
   const handle = await open(file)
   try {
     const { size } = await handle.stat()
-    const buffer = Buffer.alloc(Math.min(size, limit + 1))
+    const buffer = Buffer.alloc(Math.min(size, limit + behind))
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
     const truncated = bytesRead > limit
-    const head = buffer.subarray(0, truncated ? boundary(buffer, limit) : bytesRead)
+    const head = buffer.subarray(0, truncated ? headLength(buffer.subarray(0, bytesRead), limit) : bytesRead)
     return { patch: head.toString('utf8'), truncated, full_bytes: size }
   } finally {
     await handle.close()

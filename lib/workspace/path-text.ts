@@ -1,14 +1,21 @@
+import { hasHidden } from '../text/visible.ts'
+
 /**
  * The printable form of a path's bytes, lossless: valid UTF-8 stays as it is, a backslash is doubled, and each byte of a
- * control character or of invalid UTF-8 is written `\xHH`. Folder prefixes survive, so patterns match the printed form.
+ * hidden character (lib/text/visible.ts) or of invalid UTF-8 is written `\xHH`. Folder prefixes survive, so patterns match the printed form.
  */
 export const showPath = (path: Uint8Array): string => {
+  const plain = Buffer.from(path).toString('latin1')
+  return /^[ -[\]-~]*$/.test(plain) ? plain : showOther(path)
+}
+
+const showOther = (path: Uint8Array): string => {
   let text = ''
   for (let at = 0; at < path.length; ) {
     const size = sequenceSize(path, at)
     const sequence = path.subarray(at, at + Math.max(size, 1))
     const plain = size === 0 ? '' : Buffer.from(sequence).toString('utf8')
-    if (size === 0 || /\p{Cc}/u.test(plain)) {
+    if (size === 0 || hasHidden(plain)) {
       for (const byte of sequence) text += `\\x${byte.toString(16).padStart(2, '0')}`
     } else {
       text += plain === '\\' ? '\\\\' : plain

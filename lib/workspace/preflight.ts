@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts'
-import { git, records } from './git.ts'
 import { showPath } from './path-text.ts'
+import { listFiles, readBlobs, type TreeEntry } from './tree-files.ts'
 
 /** Something in a tree that a plain checkout leaves incomplete. `detail` names it in words; `paths` are the first of `count`. */
 export type TreeProblem = {
@@ -10,40 +10,14 @@ export type TreeProblem = {
   detail: string
 }
 
-type Entry = { mode: string; name: string; size: number; path: Buffer }
-
-const entries = (output: Buffer): Entry[] =>
-  records(output).map((record) => {
-    const tab = record.indexOf(9)
-    const [mode = '', , name = '', size = '0'] = record.subarray(0, tab).toString('latin1').split(/ +/)
-    return { mode, name, size: Number(size) || 0, path: record.subarray(tab + 1) }
-  })
-
-const contents = async (
-  mirror: string,
-  wanted: Entry[],
-  signal: AbortSignal | undefined,
-): Promise<Map<string, string>> => {
-  const found = new Map<string, string>()
-  if (wanted.length === 0) return found
-  const input = `${[...new Set(wanted.map((entry) => entry.name))].join('\n')}\n`
-  const { stdout } = await git(['cat-file', '--batch'], { gitDir: mirror, input, signal })
-  for (let at = 0; at < stdout.length; ) {
-    const line = stdout.indexOf(10, at)
-    const [name = '', , size = '0'] = stdout.subarray(at, line).toString('latin1').split(' ')
-    found.set(name, stdout.subarray(line + 1, line + 1 + Number(size)).toString('latin1'))
-    at = line + 2 + Number(size)
-  }
-  return found
-}
-
 const pointer = 'version https://git-lfs.github.com/spec/v1\n'
 /** An LFS pointer without extensions has a fixed shape and so nearly a fixed size. */
-const mayBePointer = ({ mode, size }: Entry): boolean => mode.startsWith('100') && size >= 120 && size <= 160
-const isAttributes = ({ mode, size, path }: Entry): boolean =>
+const mayBePointer = ({ mode, size }: TreeEntry): boolean =>
+  mode.startsWith('100') && size >= 120 && size <= 160
+const isAttributes = ({ mode, size, path }: TreeEntry): boolean =>
   mode.startsWith('100') && size < 1024 * 1024 && /(^|\/)\.gitattributes$/.test(path.toString('latin1'))
 
-const problem = (kind: TreeProblem['kind'], found: Entry[], sentence: string): TreeProblem[] => {
+const problem = (kind: TreeProblem['kind'], found: TreeEntry[], sentence: string): TreeProblem[] => {
   if (found.length === 0) return []
   const paths = found.slice(0, limits.namedPaths).map((entry) => showPath(entry.path))
   const more = found.length > paths.length ? ` and ${found.length - paths.length} more` : ''
@@ -56,17 +30,15 @@ export const preflightTree = async (
   commit: string,
   signal?: AbortSignal,
 ): Promise<TreeProblem[]> => {
-  const listing = await git(['ls-tree', '-r', '-z', '--long', '--full-tree', commit], {
-    gitDir: mirror,
-    signal,
-  })
-  const all = entries(listing.stdout)
-  const text = await contents(
-    mirror,
-    all.filter((entry) => mayBePointer(entry) || isAttributes(entry)),
-    signal,
+  const from = { gitDir: mirror, signal }
+  const all = await listFiles(from, commit)
+  const read = all.filter((entry) => mayBePointer(entry) || isAttributes(entry))
+  const held = await readBlobs(
+    from,
+    read.map(({ name }) => name),
   )
-  const holds = (entry: Entry, pattern: RegExp) => pattern.test(text.get(entry.name) ?? '')
+  const textOf = (entry: TreeEntry): string => held.get(entry.name)?.toString('latin1') ?? ''
+  const holds = (entry: TreeEntry, pattern: RegExp) => pattern.test(textOf(entry))
   const attributes = all.filter(isAttributes)
   return [
     ...problem(
@@ -78,7 +50,7 @@ export const preflightTree = async (
       'lfs',
       all.filter(
         (entry) =>
-          (mayBePointer(entry) && (text.get(entry.name) ?? '').startsWith(pointer)) ||
+          (mayBePointer(entry) && textOf(entry).startsWith(pointer)) ||
           (isAttributes(entry) && holds(entry, /^[^#\n]*\sfilter=lfs(\s|$)/m)),
       ),
       'Content in Git LFS is not fetched',

@@ -1,7 +1,7 @@
 import { copyFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { type Captured, capture } from './capture.ts'
-import { type Changes, changedPaths } from './changes.ts'
+import { type Changes, changedPaths, reorderedPaths } from './changes.ts'
 import { type Checkpoint, checkpoint, restoreCheckpoint } from './checkpoint.ts'
 import { cleanCheckout } from './clean-checkout.ts'
 import {
@@ -18,6 +18,7 @@ import { removeTree } from './remove-tree.ts'
 import { reset } from './reset.ts'
 import { onTree, type Run } from './run-folder.ts'
 import { squash } from './squash.ts'
+import { type TreeFiles, treeFiles } from './tree-files.ts'
 import { createTrusted, type OpenOptions, type Trusted } from './trusted.ts'
 
 /** One worker run's working tree and the repository that we believe. Functions throw GitError when git itself fails. */
@@ -36,6 +37,9 @@ export type Workspace = Trusted & {
   save(signal: AbortSignal): Promise<Checkpoint & { tree: string }>
   cleanCheckout(commit: string, directory: string): Promise<void>
   changedPaths(commit: string): Promise<Changes>
+  reorderedPaths(commit: string): Promise<string[]>
+  /** All files of a commit, to be read one by one. */
+  files(commit: string): Promise<TreeFiles>
   writePatch(commit: string, file: string): Promise<number>
   /** Removes the run's whole folder. */
   close(): Promise<void>
@@ -132,6 +136,8 @@ const workspaceIn = (run: Run, at: { tree: string; embedded: string[] }): Worksp
     squash: (input) => squash(run, input),
     cleanCheckout: (commit, directory) => cleanCheckout(run, commit, directory),
     changedPaths: (commit) => changedPaths(run, commit),
+    reorderedPaths: (commit) => reorderedPaths(run, commit),
+    files: (commit) => treeFiles({ gitDir: run.trusted, signal: run.signal }, commit),
     writePatch: (commit, file) => writePatch(run, commit, file),
     close: async () => {
       await removeTree(run.tree)

@@ -76,6 +76,20 @@ test('shipping that was authorised at the start needs nobody, says who it was, a
   expect((await olga.call('POST', '/v1/sessions', body)).status).toBe(403)
 })
 
+test('what was authorised at the start ships nothing of which something has to be disclosed', async () => {
+  const { id } = await begin({
+    yes_ship: true,
+    contract: { checks: [{ name: 'unit', command: 'npm test' }] },
+    engine_command: `echo script-shell=/bin/true > .npmrc; echo '{"scripts":{"test":"exit 1"}}' > package.json`,
+  })
+  const session = await used.api.untilGate(id, 'approval')
+  expect(session).toMatchObject({ state: 'needs_approval', review_disclosed: ['check_configuration'] })
+  expect(await used.api.call('GET', `/v1/sessions/${id}/review`)).toMatchObject({
+    body: { disclosures: [{ kind: 'check_configuration', paths: ['.npmrc', 'package.json'] }] },
+  })
+  await used.api.cancel(id)
+})
+
 test('a person who answers a review takes it over: what was authorised before ships nothing more', async () => {
   const { id } = await begin({
     yes_ship: true,

@@ -41,7 +41,7 @@ const atReview = async (): Promise<{ id: string; review_id: string }> => {
       data: {
         review,
         stat: { files: 1, insertions: 1, deletions: 0 },
-        ...{ patch_full_bytes: 1, body_artifact: 'review.json', checkpoint: aCheckpoint() },
+        ...{ patch_full_bytes: 1, body_artifact: 'review.json', disclosed: [], checkpoint: aCheckpoint() },
       },
     },
     openGate('approval', Date.now()),

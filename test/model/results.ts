@@ -25,7 +25,7 @@ const bundle_sha256 = createHash('sha256').update(bundleBody).digest('hex')
 
 /** The artifact of every review. */
 export const reviewBody = JSON.stringify({
-  ...{ changed_paths: [], contract_overlap: [], overlap_disclosure: null, patch: '' },
+  ...{ changed_paths: [], contract_overlap: [], overlap_disclosure: null, disclosures: [], patch: '' },
   ...{ patch_truncated: false, patch_full_bytes: 9, patch_artifact: 'patch' },
 } satisfies ReviewBody)
 
@@ -80,7 +80,7 @@ const reviewed = (command: Command): Extract<Result, { outcome: 'Verify' }>['rev
       kind === 'change'
         ? null
         : (nomination ?? { kind: 'already_satisfied', summary: 'green', evidence: 'checks' }),
-    checkpoint: checkpoint(tree),
+    ...{ disclosed: [], checkpoint: checkpoint(tree) },
   }
 }
 

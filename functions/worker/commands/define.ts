@@ -6,6 +6,8 @@ import { engineRunnable } from '../../../lib/engine/runnable.ts'
 import { limits } from '../../../lib/limits.ts'
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import type { FailureKind } from '../../../lib/session/states.ts'
+import { firstOf } from '../../../lib/text/shorten.ts'
+import { visible } from '../../../lib/text/visible.ts'
 import { resolveBase } from '../../../lib/workspace/base.ts'
 import { branchName, checkDeliverable } from '../../../lib/workspace/delivery-check.ts'
 import { pinBase } from '../../../lib/workspace/mirror.ts'
@@ -18,7 +20,7 @@ import { mirrorOf, openAt, repositoryOf, WorkerFault, type WorkerSession, worksp
 const failed = (failure_kind: FailureKind, error: string): Result => ({
   outcome: 'failed',
   failure_kind,
-  error: error.slice(0, limits.reason),
+  error: firstOf(visible(error), limits.reason),
 })
 
 /** What a repository's own failure means for the session. */
@@ -31,7 +33,7 @@ type Problem = Extract<Result, { outcome: 'Preflight' }>['problems'][number]
 
 const problem = (failure_kind: FailureKind, detail: string): Problem => ({
   failure_kind,
-  detail: detail.slice(0, limits.reason),
+  detail: firstOf(visible(detail), limits.reason),
 })
 
 const engineProblems = (session: WorkerSession, { session: { engine_command: engine } }: Command) => {

@@ -2,17 +2,18 @@ import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { nameOfContent } from '../../../lib/artifact-name.ts'
-import { contractOverlap, overlapDisclosure } from '../../../lib/contract/overlap.ts'
 import type { CheckResult } from '../../../lib/contract/schema.ts'
 import { sha256Of } from '../../../lib/kept-file.ts'
 import { limits } from '../../../lib/limits.ts'
 import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
+import { oneLine } from '../../../lib/text/visible.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
 import type { Trusted } from '../../../lib/workspace/trusted.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
+import { disclose } from '../disclose.ts'
 import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
 import {
   commandSuffix,
@@ -60,7 +61,7 @@ const isUnchanged = (workspace: Workspace, command: Command): boolean =>
 
 /** What the runtime itself saw: nothing was changed, and of the checks only those are red that a person let through. */
 const observed = (workspace: Workspace, command: Command, red: readonly CheckResult[]): Finding => {
-  const accepted = red.map(({ name }) => name).join(', ')
+  const accepted = red.map(({ name }) => oneLine(name)).join(', ')
   const where = command.session.verify === 'clean' ? 'a clean checkout of it' : 'the worktree'
   return {
     kind: 'already_satisfied',
@@ -102,12 +103,10 @@ const prepareReview = async (
   ])
   const { patch, truncated, full_bytes } = await readPatchHead(patchFile, limits.approvalPatch)
   const patchName = nameOfContent(`review-${suffix}`, await sha256Of(patchFile), 'patch')
-  const touched = paths.flatMap(({ path, old_path }) => (old_path === null ? [path] : [path, old_path]))
-  const overlap = contractOverlap(contractOf(command), touched)
+  const disclosed = await disclose(workspace, contractOf(command), commit, paths)
   const body: ReviewBody = {
     changed_paths: paths,
-    contract_overlap: overlap,
-    overlap_disclosure: overlapDisclosure(overlap),
+    ...disclosed,
     patch,
     patch_truncated: truncated,
     patch_full_bytes: full_bytes,
@@ -128,6 +127,7 @@ const prepareReview = async (
     stat,
     patch_full_bytes: full_bytes,
     body_artifact: bodyName,
+    disclosed: disclosed.disclosures.map(({ kind }) => kind),
     finding,
     checkpoint,
   }

@@ -1,5 +1,8 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from './refusal.ts'
-import type { Signed } from './signature.ts'
+
+/** A request as it came: the target with its query, still encoded, and the headers by their names in lower case. */
+export type Signed = { method: string; target: string; headers: IncomingHttpHeaders }
 
 export type Credential = {
   accessKeyId: string

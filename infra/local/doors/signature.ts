@@ -4,13 +4,10 @@ import { HttpRequest } from '@smithy/core/protocols'
 import { Hash } from '@smithy/core/serde'
 import { SignatureV4 } from '@smithy/signature-v4'
 import type { KeyPair } from './key-pair.ts'
-import { type Credential, type Presented, presented } from './presented.ts'
+import { type Credential, type Presented, presented, type Signed } from './presented.ts'
 import { Refusal } from './refusal.ts'
 
 export type Service = 'dynamodb' | 's3' | 'states'
-
-/** A request as it came: the target with its query, still encoded, and the headers by their names in lower case. */
-export type Signed = { method: string; target: string; headers: IncomingHttpHeaders }
 
 /** How far a caller's clock may be off, as on AWS. */
 const skewMs = 15 * 60_000

@@ -86,6 +86,8 @@ describe('a body that is not what it should be', () => {
     ['an empty intent', { intent: ' \n ' }, 'intent'],
     ['NUL in the intent', { intent: 'a\0b' }, 'intent'],
     ['half a character in the intent', { intent: 'a \ud83d b' }, 'intent'],
+    ['a mark of direction in a label', { labels: { a: 'x\u202ey' } }, 'labels.a'],
+    ['a control character in the name of a label', { labels: { 'a\u0007': 'x' } }, 'labels.a<U+0007>'],
     ['half a character in a label', { labels: { a: '\udc00' } }, 'labels.a'],
     ['NUL in the base', { base: 'main\0' }, 'base'],
     ['NUL in the command', { engine_command: ['a', 'b\0'] }, 'engine_command.1'],
@@ -222,6 +224,7 @@ describe('the calls of a session that is under way', () => {
     ['continue', { intent: 'x', base: 'main' }, ['base']],
     ['continue', { intent: 'x', max_iterations: 0 }, ['max_iterations']],
     ['cancel', { reason: 1 }, ['reason']],
+    ['cancel', { reason: 'red \u001b[31m' }, ['reason']],
   ])('refuses %s with %j', async (call, body, expected) => {
     const answer = await stack.post(`${session}/${call}`, body)
     requireProblem(answer, 'invalid_request')

@@ -220,6 +220,31 @@ describe('its output', () => {
     expect(whole.head + whole.tail).toBe(short)
   })
 
+  it.each([0, 1, 5, 9, 14, 20])(
+    'no character is cut that people see as one (shifted by %i)',
+    async (shift) => {
+      const family = '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}'
+      const text = 'a'.repeat(shift) + family.repeat(1000)
+      const result = await run('cat', { stdin: text })
+      expect(result.head.slice(shift).replaceAll(family, '')).toBe('')
+      expect(result.tail.replaceAll(family, '')).toBe('')
+      expect(Buffer.byteLength(result.head)).toBeGreaterThan(limits.outputHead - Buffer.byteLength(family))
+      expect(Buffer.byteLength(result.tail)).toBeGreaterThan(limits.outputTail - Buffer.byteLength(family))
+    },
+  )
+
+  it('nor in the file', async () => {
+    const family = '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}'
+    const spec = specOf(`yes ${family} | tr -d '\\n' | head -c 18000000`)
+    const { omittedBytes } = await runProcess(spec)
+    const [head = '', tail = ''] = (await readFile(spec.outputFile, 'utf8')).split(
+      `\n[${omittedBytes} bytes omitted here]\n`,
+    )
+    expect(head.length % family.length).toBe(0)
+    expect(tail.startsWith(family)).toBe(true)
+    expect(Buffer.byteLength(head) + Buffer.byteLength(tail) + omittedBytes).toBe(18_000_000)
+  })
+
   it('invalid UTF-8 and NUL become U+FFFD in text and stay as they are in the file', async () => {
     const spec = specOf("printf 'a\\377b\\000c'")
     const result = await runProcess(spec)

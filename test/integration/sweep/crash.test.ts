@@ -50,7 +50,7 @@ const reviewed: Fact = {
       contract_hash: '',
     },
     ...{ stat: { files: 1, insertions: 1, deletions: 0 }, patch_full_bytes: 1, body_artifact: 'body' },
-    checkpoint: aCheckpoint(),
+    ...{ disclosed: [], checkpoint: aCheckpoint() },
   },
 }
 const prepared: Fact = {

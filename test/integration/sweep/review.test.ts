@@ -37,7 +37,7 @@ const atReview = async (
       type: 'diff_ready',
       data: {
         ...{ review, stat: { files: 1, insertions: 1, deletions: 0 }, patch_full_bytes: 1 },
-        ...{ body_artifact: 'body', checkpoint: { ...saved, ...checkpoint } },
+        ...{ body_artifact: 'body', disclosed: [], checkpoint: { ...saved, ...checkpoint } },
       },
     },
     gateFact('approval'),

@@ -149,7 +149,8 @@ test('squash makes exactly one commit on the base, the same each time', async ()
 
 test('a subject is one line, no longer than allowed, and never splits a character', () => {
   expect(commitSubject('Fix\r\nthe\t bug\n')).toBe('Fix the bug')
-  expect(commitSubject('\n\0 ')).toBe('Gatehouse session')
+  expect(commitSubject('\n\u2028 ')).toBe('Gatehouse session')
+  expect(commitSubject('Fix \u202eevil\u200b\0')).toBe('Fix <U+202E>evil<U+200B><U+0000>')
   expect(commitSubject('a'.repeat(72))).toBe('a'.repeat(72))
   const family = '👨‍👩‍👧‍👦'
   for (const intent of [family.repeat(30), `${'a'.repeat(70)}${family}`, `x${'\ud800'.repeat(90)}`]) {

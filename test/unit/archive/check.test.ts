@@ -409,6 +409,7 @@ describe('refused is one where a file that an entry names', () => {
       },
       stat: { files: 1, insertions: 1, deletions: 0 },
       patch_full_bytes: patch.length,
+      disclosed: [],
       body_artifact: bodyName,
       checkpoint: { id: 'one', commit: sha('c'), tree: sha('d'), bundle: null, bundle_sha256: null },
     },

@@ -40,6 +40,8 @@ describe('protected paths', () => {
   })
 })
 
+const nothingAt = async () => null
+
 describe('a contract that executes what the diff changed', () => {
   const changed = [
     'scripts/gate.sh',
@@ -57,14 +59,22 @@ describe('a contract that executes what the diff changed', () => {
     ['./runner --dir=src', ['src/a.js']],
     ['npm test', ['package.json', 'test/a.test.js', 'tests/run.py']],
     ['npm run lint', ['package.json']],
-    ['make all', ['Makefile']],
+    ['make all', ['package.json', 'Makefile']],
     ['python3 -m tests.run', ['test/a.test.js', 'tests/run.py']],
     ['node src/a.js', ['src/a.js', 'package.json']],
     ['true', []],
     ['cat "unclosed [x', []],
-  ])('%s', (command, expected) => {
-    const overlap = contractOverlap(aContract([{ command }]), changed)
+  ])('%s', async (command, expected) => {
+    const { overlap } = await contractOverlap(aContract([{ command }]), changed, nothingAt)
     expect(overlap.flatMap(({ paths }) => paths)).toEqual(expected)
+  })
+
+  it('counts what setup executes too', async () => {
+    const contract = aContract([{ command: 'true' }], { setup: ['sh scripts/gate.sh', 'npm ci'] })
+    expect(await contractOverlap(contract, changed, nothingAt)).toMatchObject({
+      overlap: [{ check: 'setup' }],
+      instructions: ['scripts/gate.sh', 'package.json'],
+    })
   })
 
   it('is told in one sentence', () => {

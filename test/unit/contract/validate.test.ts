@@ -19,6 +19,8 @@ describe('structural validation', () => {
     ['a plain check', aContract(), []],
     ['no checks', aContract([]), ['checks']],
     ['blank name', aContract([{ name: '  ' }]), ['checks.0.name']],
+    ['name with a mark of direction', aContract([{ name: 'a\u202eb' }]), ['checks.0.name']],
+    ['name of two lines', aContract([{ name: 'a\nb' }]), ['checks.0.name']],
     ['reserved name', aContract([{ name: 'protect' }]), ['checks.0.name']],
     ['duplicate name', aContract([{}, { name: 'unit ' }]), ['checks.1.name']],
     ['blank command', aContract([{ command: ' \n' }]), ['checks.0.command']],

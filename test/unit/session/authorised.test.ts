@@ -49,6 +49,15 @@ describe('yes_ship', () => {
     expect(reviewed({ yes_ship, contract_provenance: 'model_derived' }).document.step).toBe('Review')
   })
 
+  it('does not ship a change of which something is disclosed, and the gate says what', () => {
+    const road = setOutTo('Verify', { yes_ship, mode: 'auto' })
+    road.work(verification([passed], { disclosed: ['check_configuration', 'outside_link'] }))
+    expect(road.enter().document).toMatchObject({
+      step: 'Review',
+      gate: { context: expect.stringContaining('disclosed: check configuration, outside link') },
+    })
+  })
+
   it('does not ship what a person let through red', () => {
     const road = setOut({ yes_ship, mode: 'auto' })
     for (let n = 0; n < 3; n++) road.iterate(aRun(), failed)

@@ -141,7 +141,10 @@ describe('what a gate shows', () => {
   })
 
   it('is one line of bounded length, cut between characters', () => {
-    expect(shown('a\r\n\tb\u0000c\u009fd')).toBe('a   b c d')
+    expect(shown('a\r\n\tb\u0000c\u009fd')).toBe('a   b<U+0000>c<U+009F>d')
+    expect(shown('never \u202egnihton')).toBe('never <U+202E>gnihton')
+    const family = '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}'
+    expect(shown(`${'x'.repeat(limits.gateContext - 4)}${family}${family}`)).toMatch(/^x+…$/)
     expect(shown('x'.repeat(limits.gateContext))).toHaveLength(limits.gateContext)
     const cut = shown('\u{1f600}'.repeat(limits.gateContext + 1))
     expect([...cut]).toHaveLength(limits.gateContext)

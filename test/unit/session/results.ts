@@ -44,7 +44,7 @@ type Review = NonNullable<Of<'Verify'>['review']>
 const aReview = (more: Partial<Review> = {}): Review => ({
   ...{ kind: 'change', base: sha('a'), commit: sha('e'), tree: sha('d'), finding: null },
   ...{ stat: { files: 1, insertions: 1, deletions: 0 }, patch_full_bytes: 9, body_artifact: 'review' },
-  ...{ checkpoint: aCheckpoint() },
+  ...{ disclosed: [], checkpoint: aCheckpoint() },
   ...more,
 })
 
