@@ -1,6 +1,8 @@
 /** Every limit of the product, each written once. Sizes are bytes and durations milliseconds unless a name says otherwise. */
 export const limits = {
   body: 1_000_000,
+  /** Free bytes of the data folder's disk from which a database that had no room is opened anew. */
+  disk: { reopen: 12 * 1024 * 1024 },
   intent: 16 * 1024,
   steering: 16 * 1024,
   /** All accepted guidance of one session together. */

@@ -112,6 +112,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
       program,
       home,
       api: () => address.url,
+      log,
       onStopped: ({ id, team, session_id, reason }) =>
         computeStopped(platform, { team, id: session_id, worker_id: id, reason }).catch((error: unknown) =>
           log(`worker ${id}: ${error}`),
@@ -151,7 +152,10 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
         .catch((error: unknown) => log(`sweep: ${error}`))
     }
     runSweep(true, planned)
-    const timer = setInterval(() => runSweep(false), sweepEveryMs)
+    const timer = setInterval(() => {
+      runSweep(false)
+      sweeping = sweeping.then(workers.tidy)
+    }, sweepEveryMs)
     closers.push(async () => {
       closing = true
       clearInterval(timer)

@@ -1,21 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { childEnvironment } from '../../lib/process/environment.ts'
 import { workerMark } from '../../lib/process/live.ts'
 import { killMarked } from '../../lib/process/run.ts'
 import type { Compute } from '../../lib/store/platform.ts'
 import { unpinBase } from '../../lib/workspace/mirror.ts'
-import { removeTree } from '../../lib/workspace/remove-tree.ts'
 import { parseRepository } from '../../lib/workspace/repository-address.ts'
 import { projectRoot } from './settings.ts'
+import { createLeftovers } from './storage/leftovers.ts'
 
 /** TERM to KILL for a worker, which ends its own children first and then saves the work that is to be kept. */
 const graceMs = 8_000
 
 export type Workers = Compute & {
+  /** Tries again to remove what ended runs left and could not be removed. Never rejects. */
+  tidy: () => Promise<void>
   /** Ends every worker; resolves when none is left. */
   close: () => Promise<void>
 }
@@ -28,6 +30,8 @@ export const startWorkers = (options: {
   program: string
   home: string
   api: () => string
+  /** Told of what could not be tidied up. */
+  log: (line: string) => void
   onStopped: (worker: { id: string; team: string; session_id: string; reason: string }) => Promise<void>
 }): Workers => {
   const running = new Map<
@@ -41,6 +45,9 @@ export const startWorkers = (options: {
   const logs = join(options.home, 'logs')
   const logOf = (sessionId: string) => join(logs, `${sessionId}.log`)
   mkdirSync(logs, { recursive: true })
+  const leftovers = createLeftovers(options.log)
+  mkdirSync(runs, { recursive: true })
+  for (const name of readdirSync(runs)) leftovers.remember(join(runs, name))
 
   const stop = async (id: string): Promise<void> => {
     const worker = running.get(id)
@@ -57,7 +64,7 @@ export const startWorkers = (options: {
     }
     // Whatever the worker could not end itself carries its mark; also of a worker of a stack before this one.
     await killMarked(id)
-    await removeTree(join(runs, id))
+    await leftovers.remove(join(runs, id))
   }
 
   return {
@@ -84,16 +91,25 @@ export const startWorkers = (options: {
       const { promise: ended, resolve } = Promise.withResolvers<void>()
       running.set(id, { child, ended, team, session_id })
       const onEnd = async (reason: string) => {
-        await killMarked(id)
-        await removeTree(join(runs, id))
+        try {
+          await killMarked(id)
+        } catch (error) {
+          options.log(`worker ${id}: what it left running could not be ended: ${error}`)
+        }
+        await leftovers.remove(join(runs, id))
         running.delete(id)
         resolve()
         // While the stack stops, nobody is left to write to; the next start finds the worker gone.
         if (closing) return
         const told = options.onStopped({ id, team, session_id, reason })
         telling.add(told)
-        await told
-        telling.delete(told)
+        try {
+          await told
+        } catch (error) {
+          options.log(`worker ${id}: its end could not be told: ${error}`)
+        } finally {
+          telling.delete(told)
+        }
       }
       child.once('error', (error) => void onEnd(error.message))
       child.once('exit', (code, signal) => void onEnd(signal ?? `exit ${code}`))
@@ -104,6 +120,7 @@ export const startWorkers = (options: {
     running: async (id) => running.has(id),
     list: async () => [...running].map(([id, { team, session_id }]) => ({ id, team, session_id })),
     stop,
+    tidy: () => leftovers.retry((path) => running.has(basename(path))),
     forget: async ({ repo, session_id }) => {
       const repository = parseRepository(repo, { allowLocal: true })
       await unpinBase({ home: join(options.home, 'worker'), repository, sessionId: session_id })

@@ -161,7 +161,13 @@ describe('the removal of a session', () => {
     const folder = temporaryFolder()
     pieces = await startPieces(folder, { clock: () => epochMs })
     home.path = join(folder, 'home')
-    compute = startWorkers({ program: '', home: home.path, api: () => '', onStopped: async () => {} })
+    compute = startWorkers({
+      program: '',
+      home: home.path,
+      api: () => '',
+      log: () => {},
+      onStopped: async () => {},
+    })
     repository = makeRepository({ directory: join(folder, 'repository') })
     const fetched = await fetchMirror({ home: join(home.path, 'worker'), repository: addressOf() })
     if (!fetched.ok) throw new Error(fetched.detail)

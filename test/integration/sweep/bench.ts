@@ -33,7 +33,7 @@ export const startBench = async () => {
   const pieces = await startPieces(home, { concurrency: 2, clock: () => clock.now })
   const program = join(home, 'worker.mjs')
   writeFileSync(program, 'process.stdin.resume()\n')
-  const workers = startWorkers({ program, home, api: () => '', onStopped: async () => {} })
+  const workers = startWorkers({ program, home, api: () => '', log: () => {}, onStopped: async () => {} })
   const platform: Platform = { ...pieces.platform, compute: workers }
   const lines: SweepLine[] = []
   const writes: string[] = []

@@ -1,0 +1,24 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { startDynamoDb } from '../../../infra/local/dynamodb.ts'
+
+test('a database whose file CURRENT is gone is refused, and none of its files is touched', async () => {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-damaged-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  await (await startDynamoDb({ path })).close()
+  rmSync(join(path, 'CURRENT'))
+  const before = readdirSync(path)
+  await expect(startDynamoDb({ path })).rejects.toThrow('the file CURRENT is missing')
+  expect(readdirSync(path)).toEqual(before)
+})
+
+test('a database that another holds is refused by that reason', async () => {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-held-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  const first = await startDynamoDb({ path })
+  onTestFinished(first.close)
+  await fetch(first.endpoint)
+  await expect(startDynamoDb({ path })).rejects.toThrow('is held by another process')
+})
