@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { type ErrorCode, errorCodes, GatehouseError } from '../../lib/errors.ts'
+import { isTurnedAway } from '../../lib/store/turned-away.ts'
 import type { Env } from './env.ts'
 import { problemSchema } from './schemas.ts'
 
@@ -32,13 +33,20 @@ const httpCodes: Record<number, ErrorCode> = {
   415: 'unsupported_media_type',
 }
 
-/** Turns whatever was thrown into the error that the caller is told; `internal` for what we did not foresee. */
+/** Turns whatever was thrown into the error that the caller is told; `unavailable` when a service below has no
+ * room or time, `internal` for what we did not foresee. */
 export const toGatehouseError = (error: unknown): GatehouseError => {
   if (error instanceof GatehouseError) return error
   if (error instanceof HTTPException) {
     const code = httpCodes[error.status]
     if (code) return new GatehouseError(code, error.message)
   }
+  if (isTurnedAway(error))
+    return new GatehouseError(
+      'unavailable',
+      'The storage can’t take this now; on one machine, look whether the disk of the data folder is full. Try again later.',
+      { cause: error },
+    )
   return new GatehouseError(
     'internal',
     'The request could not be handled; the request id finds it in the log.',

@@ -19,6 +19,7 @@ import { listenOnLoopback, stopServer } from './loopback.ts'
 import { startS3 } from './s3.ts'
 import { projectRoot } from './settings.ts'
 import { startStates } from './states/server.ts'
+import { requireDatabaseOfObjects } from './storage/database-folder.ts'
 import { startWorkers } from './workers.ts'
 
 const region = 'us-east-1'
@@ -66,6 +67,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     for (const one of closers.splice(0).reverse()) await one()
   }
   try {
+    await requireDatabaseOfObjects(join(home, 'dynamodb'), join(home, 's3', 'buckets', names.bucket))
     // The first to hold the folder; whoever can't must not touch what another stack uses.
     const dynamo = await startDynamoDb({ path: join(home, 'dynamodb') })
     closers.push(dynamo.close)

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { isDiskFull, noRoom } from './room.ts'
 
 const code = (error: unknown): string => (error instanceof Error && 'code' in error ? String(error.code) : '')
@@ -16,6 +17,26 @@ export const openFault = (path: string, cause: unknown): Error => {
       ? 'is held by another process'
       : `can’t be opened: ${all.at(-1)?.message ?? cause}`
   return new Error(`the DynamoDB folder ${path} ${why}`, { cause })
+}
+
+/**
+ * Throws when a home has objects of sessions but no database that knows them: a new one would take them for left over.
+ * To be called before anything is written.
+ */
+export const requireDatabaseOfObjects = async (database: string, objects: string): Promise<void> => {
+  const [files, kept] = await Promise.all(
+    [database, objects].map((folder) =>
+      readdir(folder).catch((error: unknown): string[] => {
+        if (code(error) === 'ENOENT') return []
+        throw error
+      }),
+    ),
+  )
+  if (kept?.length && !files?.includes('CURRENT'))
+    throw new Error(
+      `${objects} holds sessions, but the database ${join(database, 'CURRENT')} that knows them is missing. ` +
+        'Nothing was changed; put the folder back from a copy.',
+    )
 }
 
 /**

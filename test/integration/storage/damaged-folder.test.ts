@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startDynamoDb } from '../../../infra/local/dynamodb.ts'
+import { startStack } from '../../../infra/local/stack.ts'
 
 test('a database whose file CURRENT is gone is refused, and none of its files is touched', async () => {
   const path = mkdtempSync(join(tmpdir(), 'gatehouse-damaged-'))
@@ -21,4 +22,17 @@ test('a database that another holds is refused by that reason', async () => {
   onTestFinished(first.close)
   await fetch(first.endpoint)
   await expect(startDynamoDb({ path })).rejects.toThrow('is held by another process')
+})
+
+test('a home whose database is gone, but not the objects of its sessions, is refused and left as it is', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'gatehouse-emptied-'))
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+  mkdirSync(join(home, 's3', 'buckets', 'gatehouse', 'sessions'), { recursive: true })
+  const starting = startStack({ port: 0, home, concurrency: 1, log: () => {} })
+  onTestFinished(async () => {
+    const started = await starting.catch(() => null)
+    await started?.close()
+  })
+  await expect(starting).rejects.toThrow('that knows them is missing')
+  expect(readdirSync(home)).toEqual(['s3'])
 })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { CreateTableCommand, DynamoDBClient, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb'
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { toGatehouseError } from '../../../functions/api/problem.ts'
 import { startDynamoDb } from '../../../infra/local/dynamodb.ts'
 import { startS3 } from '../../../infra/local/s3.ts'
 import { AppendFile } from '../../../infra/local/states/append-file.ts'
@@ -63,7 +64,9 @@ describe.skipIf(!probe)('on a disk that is full', () => {
       ...outOfRoom,
       message: expect.stringContaining('no room on the disk'),
     })
-    await expect(put(client, 'still full')).rejects.toMatchObject(outOfRoom)
+    const refused = await put(client, 'still full').catch((error: unknown) => error)
+    expect(refused).toMatchObject(outOfRoom)
+    expect(toGatehouseError(refused)).toMatchObject({ code: 'unavailable', status: 503 })
     expect(await has(client, 'before')).toBe(true)
     disk.empty()
     await Promise.all([put(client, 'after'), put(client, 'after too'), has(client, 'before')])
