@@ -3,6 +3,8 @@ export const limits = {
   body: 1_000_000,
   /** How long the headers of a call, and the whole of it, may take to arrive. */
   arrivalMs: { headers: 10_000, whole: 60_000 },
+  /** Free bytes of the data folder's disk from which a database that had no room is opened anew. */
+  disk: { reopen: 12 * 1024 * 1024 },
   intent: 16 * 1024,
   steering: 16 * 1024,
   /** All accepted guidance of one session together. */

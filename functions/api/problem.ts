@@ -46,7 +46,8 @@ const httpCodes: Record<number, ErrorCode> = {
   415: 'unsupported_media_type',
 }
 
-/** Turns whatever was thrown into the error that the caller is told; `internal` for what we did not foresee. */
+/** Turns whatever was thrown into the error that the caller is told; `unavailable` when a service below has no
+ * room or time, `internal` for what we did not foresee. */
 export const toGatehouseError = (error: unknown): GatehouseError => {
   if (error instanceof GatehouseError) return error
   if (error instanceof HTTPException) {
@@ -56,10 +57,8 @@ export const toGatehouseError = (error: unknown): GatehouseError => {
   if (isPassing(error))
     return new GatehouseError(
       'unavailable',
-      'A service behind this one did not answer; send the same call again.',
-      {
-        cause: error,
-      },
+      'The storage can’t take this now: send the same call again; on one machine, look whether the disk of the data folder is full.',
+      { cause: error },
     )
   return new GatehouseError(
     'internal',

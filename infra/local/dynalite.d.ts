@@ -14,7 +14,7 @@ declare module 'dynalite' {
 
 declare module 'dynalite/db/index.js' {
   type Item = Record<string, Record<string, unknown>>
-  type Done = (error?: Error | null) => void
+  type Done<Value = void> = (error?: Error | null, value?: Value) => void
   type Write = { type: 'put'; key: string; value: Item } | { type: 'del'; key: string }
 
   interface Index {
@@ -26,13 +26,27 @@ declare module 'dynalite/db/index.js' {
     GlobalSecondaryIndexes?: Index[]
     LocalSecondaryIndexes?: Index[]
   }
+  interface Values {
+    next(): Promise<Item | undefined>
+  }
+  /** LevelDB; `close` waits for what is in hand and is final, `close._original` lets it be opened again. */
+  interface Database {
+    readonly status: 'opening' | 'open' | 'closing' | 'closed'
+    open(): Promise<void>
+    close: { (): Promise<void>; _original(): Promise<void> }
+    get(key: string, done: Done<Item>): void
+    put(key: string, value: Item, done: Done): void
+    del(key: string, done: Done): void
+    batch(writes: Write[], done: Done): void
+    values(options: object): Values
+  }
   interface Store {
-    db: { batch(writes: Write[], done: Done): void }
+    db: Database
   }
 
   const functions: {
     /** The database in a folder; `db.open()` rejects when it can't be held. */
-    create(options: { path: string }): { db: { open(): Promise<void>; close(): Promise<void> } }
+    create(options: { path?: string }): Store
     createKey(item: Item, table: Table): string
     /** What one write of an item means for some indexes, by keys inside each index. */
     getIndexActions(
@@ -45,5 +59,5 @@ declare module 'dynalite/db/index.js' {
     updateIndexes(store: Store, table: Table, existing: Item | undefined, item: Item | null, done: Done): void
   }
   export default functions
-  export type { Item, Store, Table, Write }
+  export type { Database, Done, Item, Store, Table, Write }
 }

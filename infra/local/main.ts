@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import { runDemo } from './demo.ts'
 import { localSettings } from './settings.ts'
 import { startStack } from './stack.ts'
+import { surviveUnforeseen } from './storage/unforeseen.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 
 const start = async () => {
   const settings = localSettings(process.env)
   const isNew = !existsSync(join(settings.home, 'admin-token'))
+  surviveUnforeseen((line) => process.stderr.write(`${line}\n`))
   print(`Starting Gatehouse; its data folder is ${settings.home} …`)
   const stack = await startStack({ ...settings, log: (line) => process.stderr.write(`${line}\n`) })
   const stopping = new AbortController()

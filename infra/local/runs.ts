@@ -24,10 +24,14 @@ const isAlive = async (runs: string, id: string): Promise<boolean> => {
 export const openRuns = async (home: string, log: (line: string) => void) => {
   const uid = process.getuid?.() ?? 0
   const { runs, refused } = await chooseRunsRoot(runsCandidates(home, uid), uid)
+  /** What could not be removed the last time; each is named once. */
+  let told: ReadonlySet<string> = new Set()
   const clear = async (isHeld: (id: string) => boolean): Promise<string[]> => {
     const lives = async (id: string) => isHeld(id) || (await isAlive(runs, id))
     const { removed, problems } = await clearLeftOvers(runs, lives)
-    if (problems.length > 0) log(`left over in ${runs}: ${problems.join('; ')}`)
+    const fresh = problems.filter((problem) => !told.has(problem))
+    told = new Set(problems)
+    if (fresh.length > 0) log(`left over in ${runs}, and tried again later: ${fresh.join('; ')}`)
     return removed
   }
   const root: RunsRoot = { folder: runs, refused, cleared: await clear(() => false) }

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Metadata, Store, StoredObject } from '@20minutes/s3rver'
 import S3Error from '@20minutes/s3rver/lib/models/error.js'
 import type { KeyLocks } from './key-locks.ts'
+import { isDiskFull, noRoom } from './storage/room.ts'
 
 /** What has to hold of the object that is there already: `If-None-Match: *`, or `If-Match` with an entity tag. */
 export type WriteCondition = { absent: true } | { etag: string }
@@ -32,6 +33,9 @@ export function atomicWrites(
           await publish(store, draft, object, written.md5)
         })
         return written
+      } catch (error) {
+        if (isDiskFull(error)) throw new S3Error('ServiceUnavailable', noRoom)
+        throw error
       } finally {
         await rm(draft, { force: true })
       }

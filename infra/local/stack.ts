@@ -21,6 +21,7 @@ import { openRuns, type RunsRoot } from './runs.ts'
 import { startS3 } from './s3.ts'
 import { projectRoot } from './settings.ts'
 import { startStates } from './states/server.ts'
+import { requireDatabaseOfObjects } from './storage/database-folder.ts'
 import { startWorkers } from './workers.ts'
 
 const region = 'us-east-1'
@@ -59,6 +60,8 @@ const versionOf = async (): Promise<string> =>
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const { home, log } = options
   const startedAt = Date.now()
+  // Before anything is written.
+  await requireDatabaseOfObjects(join(home, 'dynamodb'), join(home, 's3', 'buckets', names.bucket))
   await openHome(home)
   const closers: (() => Promise<void>)[] = []
   const close = async () => {

@@ -118,7 +118,10 @@ export const startWorkers = (options: {
       const since = child.pid === undefined ? null : startOf(child.pid)
       running.set(id, { child, since, ended, team, session_id })
       const onEnd = async (reason: string) => {
-        const left = await endLeft(id, session_id, since)
+        const left = await endLeft(id, session_id, since).catch((error: unknown) => {
+          options.log(`worker ${id}: what it left running could not be looked for: ${error}`)
+          return 1
+        })
         await clean(id, session_id)
         running.delete(id)
         resolve()

@@ -11,7 +11,8 @@ const skewed = new Set(['RequestTimeTooSkewed', 'RequestExpired', 'RequestInTheF
  */
 export const isPassing = (error: unknown): boolean =>
   isThrown(error) &&
-  (skewed.has(error.name) ||
+  (isPassing(error.cause) ||
+    skewed.has(error.name) ||
     (error.name === 'InvalidSignatureException' &&
       /^Signature (expired|not yet current)/.test(error.message)) ||
     isThrottlingError(error) ||

@@ -1,4 +1,4 @@
-import { appendFile } from 'node:fs/promises'
+import { appendFile, stat, truncate } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
 
 /**
@@ -46,7 +46,7 @@ export class AppendFile {
       while (this.#pending.length > 0) {
         lines = this.#pending
         this.#pending = []
-        await appendFile(this.path, lines.join(''))
+        await appendWhole(this.path, lines.join(''))
       }
     } catch (error) {
       this.#pending = [...lines, ...this.#pending]
@@ -54,5 +54,19 @@ export class AppendFile {
     } finally {
       this.#writing = undefined
     }
+  }
+}
+
+// A disk that fills up takes the beginning of a write; left there, the lines that are tried again would follow half a line.
+async function appendWhole(path: string, text: string): Promise<void> {
+  const before = await stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  )
+  try {
+    await appendFile(path, text)
+  } catch (error) {
+    await truncate(path, before).catch(() => {})
+    throw error
   }
 }

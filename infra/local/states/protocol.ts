@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { isDiskFull, noRoom } from '../storage/room.ts'
 import { limits } from './limits.ts'
 import type { Operation } from './operations.ts'
 import { ServiceError } from './service-error.ts'
@@ -61,6 +62,10 @@ function sendError(response: ServerResponse, error: unknown): void {
   if (error instanceof ServiceError) {
     const body = { __type: `com.amazonaws.swf.service.v2.model#${error.name}`, message: error.message }
     send(response, 400, body)
+    return
+  }
+  if (isDiskFull(error)) {
+    send(response, 503, { __type: 'com.amazon.coral.service#ServiceUnavailable', message: noRoom })
     return
   }
   const message = error instanceof Error ? error.message : String(error)
