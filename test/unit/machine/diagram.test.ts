@@ -5,11 +5,11 @@ import { lifecycleMarks, stateDiagram, stepTable, withLifecycle } from '../../..
 import { lifecycle } from '../../../lib/session/lifecycle.ts'
 import { stateSchema, stepSchema } from '../../../lib/session/states.ts'
 
-const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8')
+const readme = readFileSync(join(import.meta.dirname, '../../../lib/session/README.md'), 'utf8')
 
 describe('the lifecycle diagram', () => {
-  it('is the one that README.md shows', () => {
-    expect(withLifecycle(readme) === readme, 'README.md is stale: run npm run diagram').toBe(true)
+  it('is the one that lib/session/README.md shows', () => {
+    expect(withLifecycle(readme) === readme, 'lib/session/README.md is stale: run npm run diagram').toBe(true)
   })
 
   it('shows every state, and every trigger that changes one with who may pull it', () => {
