@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeRepository } from '../repositories.ts'
+import { makeRepository, temporaryFolder } from '../repositories.ts'
 import type { Start } from './client.ts'
 import { useStack } from './stack.ts'
 
@@ -20,7 +22,10 @@ const run = async (contract: Start['contract'], engine_command: string, more: Pa
     repair_invokes: 0,
     ...more,
   })
-  return used.api.untilGate(id, ['approval', 'validate'])
+  const asked = await used.api.untilGate(id, ['contract', 'approval', 'validate'])
+  if (asked.gate?.kind !== 'contract') return asked
+  await used.api.confirm(asked)
+  return used.api.untilGate(id, ['approval', 'validate'], asked.event_cursor - 1)
 }
 const one = (check: Partial<Check> & { command: string }): Start['contract'] => ({
   checks: [{ name: 'c', ...check }],
@@ -49,7 +54,7 @@ test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>
     const session = await run(one(check), 'echo b > b.txt')
     expect(session).toMatchObject({
       ...{ state: 'running', iterations: 1, consecutive_failures: 0, total_failures: 0 },
-      needs_you: { kind: 'validate', context: 'checks could not run: c' },
+      needs_you: { kind: 'validate', context: 'could not run, and could not on the untouched tree either: c' },
     })
     expect(session.last_check_results).toMatchObject([{ name: 'c', passed: false, ...expected }])
   },
@@ -115,17 +120,39 @@ test('setup runs once in each fresh tree, before its checks; a failing one is no
   }
   const fine = await run(contract, 'echo b > b.txt')
   expect(fine.state).toBe('needs_approval')
-  const broken = await run({ ...contract, setup: ['echo could not; exit 4'] }, 'echo b > b.txt')
+})
+
+test('a setup that fails at the baseline is shown to a person, who may measure the same contract again', async () => {
+  const { directory } = makeRepository({ files: { 'a.txt': 'one\n' } })
+  const contract = { setup: ['echo could not; exit 4'], checks: [{ name: 'c', command: 'test -e b.txt' }] }
+  const { id } = await used.api.start({
+    ...{ repo: directory, intent: 'Try', engine_command: 'true', mode: 'auto', contract },
+  })
+  const broken = await used.api.untilGate(id, 'contract')
   expect(broken).toMatchObject({ state: 'contract_proposed', iterations: 0 })
   expect(broken.needs_you).toMatchObject({
     label: 'Confirm or revise the contract: the setup failed on the untouched tree',
-    context: 'setup command “echo could not; exit 4” exited with 4: could not',
+    context: expect.stringContaining('exited with 4: could not'),
   })
-  expect(broken.baseline).toMatchObject([{ verdict: 'could_not_run', reason: 'setup_failed', exit_code: 4 }])
+  expect(broken.baseline).toMatchObject([
+    { verdict: 'could_not_run', reason: 'setup_failed', exit_code: 4, output_head: 'could not\n' },
+  ])
   const setup = (await used.api.journal(broken.id)).find(({ type }) => type === 'setup_completed')?.data
   expect(setup).toMatchObject({ ok: false, output_head: 'could not\n' })
   const full = await used.api.call('GET', `/v1/sessions/${broken.id}/artifacts/${setup?.artifact}`)
   expect(full.body).toBe('could not\n')
+  await used.api.call('POST', `/v1/sessions/${id}/contract/revise`, { contract })
+  expect(await used.api.untilGate(id, 'contract', broken.event_cursor - 1)).toMatchObject({ iterations: 0 })
+  await used.api.cancel(id)
+})
+
+test('a setup that went well and fails once in a later tree is tried again, and the green work is delivered', async () => {
+  const counter = join(temporaryFolder(), 'runs')
+  const setup = [`f=${counter}; n=$(cat $f 2>/dev/null || echo 0); n=$((n+1)); echo $n > $f; [ $n -ne 3 ]`]
+  const contract = { setup, checks: [{ name: 'c', command: 'test -e b.txt' }] }
+  const session = await run(contract, 'echo b > b.txt')
+  expect(session).toMatchObject({ state: 'needs_approval', iterations: 1 })
+  expect(readFileSync(counter, 'utf8')).toBe('4\n')
 })
 
 test('all checks run after a failure, outputs are artifacts, head and tail stand in the result', async () => {

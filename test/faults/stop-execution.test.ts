@@ -146,8 +146,8 @@ test.each(['before', 'after'] as const)(
     expect(places.count('engine')).toBe(1)
     const types = (await api.journal(id)).map(({ type }) => type)
     expect(types.filter((type) => type === 'engine_finished')).toHaveLength(1)
-    // One worker until the review, one to deliver.
-    expect(types.filter((type) => type === 'lease_taken')).toHaveLength(2)
+    // One worker for the engine, one that judges until the review, one to deliver.
+    expect(types.filter((type) => type === 'lease_taken')).toHaveLength(3)
     await ended(id)
     await requireAttempts(id, ['ABORTED', 'SUCCEEDED'])
   },

@@ -111,7 +111,7 @@ describe('who may call', () => {
       'not_found',
     )
     const list = await stack.call('/v1/sessions', { token })
-    expect(list.json).toEqual({ data: [], next_cursor: null })
+    expect(list.json).toEqual({ data: [], damaged: [], next_cursor: null })
     await stack.post(`/v1/sessions/${id}/cancel`, {})
   })
 

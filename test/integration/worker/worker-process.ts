@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import { newId } from '../../../lib/ids.ts'
 import { workerMark } from '../../../lib/process/live.ts'
 import { killMarked } from '../../../lib/process/run.ts'
-import { removeLaunch } from '../../../lib/workspace/surroundings/launch.ts'
+import { clearLeftOvers } from '../../../lib/workspace/surroundings/launch.ts'
 
 const root = join(import.meta.dirname, '..', '..', '..')
 
@@ -34,7 +34,7 @@ export const startWorker = (options: { api: string; home: string; userHome?: str
     child.kill('SIGKILL')
     await exited
     await killMarked(id)
-    await removeLaunch(runs, id)
+    await clearLeftOvers(runs, async () => false)
   })
   return { id, exited, kill: (signal: NodeJS.Signals) => child.kill(signal) }
 }
