@@ -12,7 +12,7 @@ import {
   type Result,
 } from '../../lib/session/protocol.ts'
 import type { Step } from '../../lib/session/states.ts'
-import { receipted, requireLease } from '../../lib/session/worker.ts'
+import { receipted, requireLease, requireSpeaker } from '../../lib/session/worker.ts'
 import { transition } from '../../lib/store/effects.ts'
 import { objectKey } from '../../lib/store/keys.ts'
 import type { Platform } from '../../lib/store/platform.ts'
@@ -57,7 +57,10 @@ export const describeCommand = async (
 const resultsOf = (result: Result): CheckResult[] | null => ('results' in result ? result.results : null)
 
 const endsStep = ({ outcome }: Result, step: Step): boolean =>
-  outcome === 'failed' || outcome === 'fault' || outcome === step
+  outcome === 'failed' ||
+  outcome === 'fault' ||
+  outcome === step ||
+  (outcome === 'setup_failed' && (step === 'Validate' || step === 'Verify'))
 
 /**
  * Ends the command in hand with its result. The outputs go to the bucket first, under a name that the command gives;
@@ -80,6 +83,7 @@ export const completeCommand = async (
     if (!command || command.id !== commandId || !endsStep(result, command.step)) {
       throw new GatehouseError('superseded', `command ${commandId} is not in hand`)
     }
+    requireSpeaker(item, request.facts)
     const change = complete(item, result, {
       actor: { kind: 'worker', id: workerId },
       events: request.facts,

@@ -143,6 +143,9 @@ const evaluateCheck = async (
     await evaluation.surroundings?.after()
     artifacts.push(await keptLog(base, file))
     runs.push(run)
+    // What came while it ran may have answered it.
+    const since = (await evaluation.surroundings?.before()) ?? null
+    if (since !== null) return skipped('foreign_surroundings', since)
     if (couldNotRun(check, run)) break
     if (isDoubtful(evaluation, check, runs) && judged().verdict === 'failed') wanted = 2
   }

@@ -1,15 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { npmRegistrySettings, pipRegistrySettings } from './registry-settings.ts'
-import {
-  homeVariables,
-  notForChecks,
-  npmContent,
-  pipFiles,
-  pythonUserBase,
-  toolChains,
-} from './user-surroundings.ts'
+import { homeVariables, notForChecks, npmContent, pipFiles, toolChains } from './user-surroundings.ts'
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 
@@ -21,17 +14,6 @@ const copySettings = async (from: string, to: string, pick: (text: string) => st
   await writeFile(to, picked, { mode: 0o600 })
 }
 
-/** A file by which each Python's folder for the user's packages in one home also finds those of another. */
-const sharePythonPackages = async (from: string, to: string): Promise<void> => {
-  const versions = await readdir(join(from, 'lib')).catch(() => [])
-  for (const version of versions.filter((name) => /^python\d/.test(name))) {
-    const packages = join('lib', version, 'site-packages')
-    if (!isFolder(join(from, packages))) continue
-    await mkdir(join(to, packages), { recursive: true, mode: 0o700 })
-    await writeFile(join(to, packages, 'of-the-user.pth'), `${join(from, packages)}\n`)
-  }
-}
-
 /** Puts into an empty home what setups and checks are to see of the user's (user-surroundings.ts). */
 export const furnishHome = async (home: string, userHome: string): Promise<void> => {
   await copySettings(join(userHome, '.npmrc'), join(home, '.npmrc'), (text) =>
@@ -39,7 +21,6 @@ export const furnishHome = async (home: string, userHome: string): Promise<void>
   )
   for (const file of pipFiles)
     await copySettings(join(userHome, file), join(home, file), (text) => pipRegistrySettings(text, userHome))
-  await sharePythonPackages(join(userHome, pythonUserBase), join(home, pythonUserBase))
   const content = join(userHome, npmContent)
   if (!isFolder(content)) return
   await mkdir(dirname(join(home, npmContent)), { recursive: true, mode: 0o700 })

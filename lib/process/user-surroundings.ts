@@ -47,12 +47,6 @@ export const isPipRegistrySetting = (key: string): boolean =>
 export const pipFiles: readonly string[] = ['.pip/pip.conf', '.config/pip/pip.conf']
 
 /**
- * Python's packages of the user, which programs on the PATH may need: they can be imported, while what a setup installs goes
- * to its own home.
- */
-export const pythonUserBase = '.local'
-
-/**
  * npm's store of packages by the hash of their bytes, which npm compares on each read. Its index, which says what a name
  * stands for, is not shared.
  */

@@ -10,7 +10,7 @@ import { firstOf } from '../text/shorten.ts'
 import { advance, failTask } from './advance.ts'
 import { capturesWithoutOutput, evaluated, listed, requireEveryCheck, withoutOutput } from './evaluation.ts'
 import { budgetExhausted, fail } from './fail.ts'
-import { openGate, reviewContext, withWarnings } from './gates.ts'
+import { openGate, reviewContext, sentences, withWarnings } from './gates.ts'
 import { guidanceApplied } from './guidance.ts'
 import type { Change, SessionItem } from './item.ts'
 import { isInterrupted, judgeTurn } from './judge.ts'
@@ -125,7 +125,7 @@ const baselineMeasured = (c: Completion, result: Of<'Baseline'>): Change => {
   const note = setup_problem ?? told
   const { contract } = c.item.document
   const context = withWarnings(
-    [note, ...(contract ? contractWarnings(contract) : [])].join('. '),
+    sentences([note, ...(contract ? contractWarnings(contract) : [])]),
     c.item.document,
   )
   const data = {

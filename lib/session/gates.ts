@@ -51,9 +51,13 @@ export const openGate = (
   },
 })
 
+/** Texts as one after another, each ended once. */
+export const sentences = (texts: readonly string[]): string =>
+  texts.length === 1 ? (texts[0] ?? '') : texts.map((text) => text.replace(/[.\s]*$/, '.')).join(' ')
+
 /** What a gate says, with what there is to know of where the work comes from. */
 export const withWarnings = (note: string, { source_warnings }: Pick<Document, 'source_warnings'>): string =>
-  [note, ...source_warnings].join('. ')
+  sentences([note, ...source_warnings])
 
 /** What is up for review, in a line: the commit, how much it changes, and what of it is red. */
 export const reviewContext = ({

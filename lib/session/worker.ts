@@ -166,6 +166,17 @@ export type Batch = { id: string; facts: readonly Statement[]; fresh: string; re
 /** One with records; `stated` is the hash of what its worker stated. */
 export type RecordBatch = Batch & { stated: string }
 
+const judging = new Set(['check_started', 'check_completed', 'setup_started', 'setup_completed'])
+
+/**
+ * While an engine runs, it may have found its worker's token: what is told then says nothing of checks. Throws
+ * `illegal_transition`.
+ */
+export const requireSpeaker = ({ document: { step } }: SessionItem, facts: readonly Statement[]): void => {
+  const [told] = step === 'Code' ? facts.filter(({ type }) => judging.has(type)) : []
+  if (told) throw new GatehouseError('illegal_transition', `no ${told.type} can come while the engine runs`)
+}
+
 /**
  * Appends a worker's events under a fresh receipt; a repeat of the last batch is recognised by its name and changes
  * nothing. `receipt` is that of the batch before.
@@ -173,6 +184,7 @@ export type RecordBatch = Batch & { stated: string }
 export const appendEvents = (item: SessionItem, lease: Lease, batch: Batch): Change | null => {
   requireLease(item, lease)
   if (item.runtime.last_batch_id === batch.id) return null
+  requireSpeaker(item, batch.facts)
   const { drained = -1 } = receipted(item, batch.receipt)
   // While the journal can't be written, the item takes no more than one batch: it must keep room for a decision.
   const waiting = item.outbox.reduce(
@@ -205,6 +217,7 @@ export const recordBatch = ({ runtime }: SessionItem, batchId: string, stated: (
 export const appendRecords = (item: SessionItem, lease: Lease, batch: RecordBatch): Change => {
   requireLease(item, lease)
   const { id, stated, facts, fresh } = batch
+  requireSpeaker(item, facts)
   const { sequence } = item.journal_head
   const before = item.runtime.record_batches.slice(1 - limits.recordBatches)
   return {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeRepository, temporaryFolder } from '../repositories.ts'
@@ -54,7 +54,10 @@ test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>
     const session = await run(one(check), 'echo b > b.txt')
     expect(session).toMatchObject({
       ...{ state: 'running', iterations: 1, consecutive_failures: 0, total_failures: 0 },
-      needs_you: { kind: 'validate', context: 'could not run, and could not on the untouched tree either: c' },
+      needs_you: {
+        kind: 'validate',
+        context: 'could not run, and could not on the untouched tree either: c',
+      },
     })
     expect(session.last_check_results).toMatchObject([{ name: 'c', passed: false, ...expected }])
   },
@@ -154,6 +157,30 @@ test('a setup that went well and fails once in a later tree is tried again, and 
   expect(session).toMatchObject({ state: 'needs_approval', iterations: 1 })
   expect(readFileSync(counter, 'utf8')).toBe('4\n')
 })
+
+test('a setup that keeps failing after the work was done is asked about, and nothing is thrown away', async () => {
+  const counter = join(temporaryFolder(), 'runs')
+  const setup = [
+    `f=${counter}; n=$(cat $f 2>/dev/null || echo 0); n=$((n+1)); echo $n > $f; [ $n -lt 2 ] || test -e ${counter}.well`,
+  ]
+  const contract = { setup, checks: [{ name: 'c', command: 'test -e b.txt' }] }
+  const session = await run(contract, 'echo b > b.txt')
+  expect(session.gate).toMatchObject({ kind: 'validate', cause: 'setup' })
+  const { gate_id } = { gate_id: session.gate?.id ?? '' }
+  const advance = await used.api.call('POST', `/v1/sessions/${session.id}/gate`, {
+    gate_id,
+    action: 'advance',
+  })
+  expect(advance.status).toBe(409)
+  writeFileSync(`${counter}.well`, '')
+  const again = await used.api.call('POST', `/v1/sessions/${session.id}/gate`, {
+    gate_id,
+    action: 'loop_back',
+  })
+  expect(again.status).toBe(200)
+  const done = await used.api.untilGate(session.id, 'approval', session.event_cursor - 1)
+  expect(done).toMatchObject({ state: 'needs_approval', iterations: 1 })
+}, 120_000)
 
 test('all checks run after a failure, outputs are artifacts, head and tail stand in the result', async () => {
   const contract = {

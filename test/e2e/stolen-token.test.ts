@@ -50,6 +50,11 @@ for (const secret of found) if (await call(secret, 'heartbeat', { epoch: 1 }) ==
 const [stolen] = alive
 const tried = {
   lease: await call(stolen, 'lease', { claim: 'the engine takes it over' }),
+  told: await call(stolen, 'entries', {
+    epoch: 1,
+    batch_id: 'forged',
+    facts: [{ type: 'check_started', data: { name: 'done' } }],
+  }),
   verify: await call(stolen, 'complete', {
     epoch: 1,
     command_id: '${newId('cmd')}',
@@ -62,7 +67,7 @@ writeFileSync('work', 'not what was asked for')
 
 const lootSchema = z.object({
   stolen: z.string(),
-  tried: z.object({ lease: z.number(), verify: z.number() }),
+  tried: z.object({ lease: z.number(), told: z.number(), verify: z.number() }),
 })
 
 test('an engine that reads the token out of its worker’s memory gets nowhere with it', async () => {
@@ -77,7 +82,7 @@ test('an engine that reads the token out of its worker’s memory gets nowhere w
   })
   await places.reached('check')
   const { stolen, tried } = lootSchema.parse(JSON.parse(readFileSync(loot, 'utf8')))
-  expect(tried).toEqual({ lease: 409, verify: 409 })
+  expect(tried).toEqual({ lease: 409, told: 409, verify: 409 })
 
   const { document, runtime } = await itemOf(id)
   expect(document.step).toBe('Validate')

@@ -70,7 +70,10 @@ test('what stands in a folder that is not ours is no verdict: it is named, and w
     ...start,
     contract: { ...contractOf('true'), setup: ['touch ran'] },
   })
-  expect(setUp).not.toMatchObject({ outcome: 'Baseline' })
+  expect(setUp).toMatchObject({
+    outcome: 'Baseline',
+    setup_problem: expect.stringContaining('could not start'),
+  })
   expect(session.api.state.events).toContainEqual({
     type: 'setup_completed',
     data: expect.objectContaining({ ok: false, output_head: expect.stringContaining(planted) }),
