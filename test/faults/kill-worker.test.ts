@@ -170,6 +170,14 @@ test('whatever a superseded worker calls is refused and changes nothing', async 
   await places.reached('engine')
   const first = await killWorkerOf(id)
   await places.reached('engine', 2)
+  // What the present worker has to say of its start is said by then.
+  await until('the second worker’s batch', async () => {
+    const { compute } = (await itemOf(id)).runtime
+    const told = (await used.api.journal(id)).some(
+      ({ type, actor }) => type === 'engine_started' && actor.id === compute?.id,
+    )
+    return told ? true : null
+  })
 
   const { runtime } = await itemOf(id)
   const second = runtime.compute?.id ?? ''

@@ -51,8 +51,8 @@ export const walkRoads = async (services: Services): Promise<Roads> => {
 const order = ['define', 'plan', 'code', 'validate', 'ship']
 const stageOf: Record<Start, number> = { Admit: 0, Confirm: 0, Code: 2, Validate: 3, Review: 4, Deliver: 4 }
 
-/** Results of the road's own session, whose file the placed one does not have, under a name that promises none. */
-const withoutFile = (fact: RecordFact): RecordFact => {
+/** Results of the road's own session under the one name that the placed one has a file for. */
+const withOwnFile = (fact: RecordFact): RecordFact => {
   if (fact.type === 'contract_baseline') return { ...fact, data: { ...fact.data, artifact: 'results' } }
   if (fact.type === 'contract_evaluated') return { ...fact, data: { ...fact.data, artifact: 'results' } }
   return fact
@@ -68,12 +68,13 @@ export const placeSession = async (world: World, roads: Roads, from: Start, dice
   const isBehind = options.until !== null && order.indexOf(options.until) < stageOf[from]
   const start = startSessionSchema.parse({ ...request, ...options, ...(isBehind ? { until: null } : {}) })
   const change = creation({ id, team, repo: request.repo }, start, ada)
-  const road = (roads.get(from) ?? []).filter(({ type }) => type !== 'session_created').map(withoutFile)
+  const road = (roads.get(from) ?? []).filter(({ type }) => type !== 'session_created').map(withOwnFile)
   const { item } = await world.platform.sessions.create(
     { team, id },
     { ...change, facts: from === 'Admit' ? change.facts : [...change.facts, ...road] },
   )
   if (item.document.checkpoint?.bundle) await world.uploads.saveBundle(id, item.document.checkpoint.bundle)
+  if (item.document.baseline_artifact) await world.uploads.saveResults(id, item.document.baseline)
   if (item.document.review_identity) await world.uploads.saveReview(id)
   await carryOut(world.platform, item)
 }

@@ -1,6 +1,7 @@
 import { createStepHandler } from '../../functions/steps/handler.ts'
 import { newMemory } from '../../functions/sweep/round.ts'
 import { sweep } from '../../functions/sweep/sweep.ts'
+import type { CheckResult } from '../../lib/contract/schema.ts'
 import { buildDefinition } from '../../lib/machine/definition.ts'
 import type { SessionItem } from '../../lib/session/item.ts'
 import { objectKey } from '../../lib/store/keys.ts'
@@ -92,6 +93,8 @@ export const createWorld = (services: Services, alsoTold: (item: SessionItem) =>
   }
   const uploads = {
     saveBundle: (session: string, name: string) => put(objectKey.bundle(team, session, name), bundleBody),
+    saveResults: (session: string, results: readonly CheckResult[]) =>
+      put(objectKey.artifact(team, session, 'results'), JSON.stringify(results)),
     saveReview: (session: string) => put(objectKey.artifact(team, session, 'review'), reviewBody),
   }
 
