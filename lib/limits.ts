@@ -34,6 +34,10 @@ export const limits = {
   /** Head and tail of a check's output kept in its result; the full text is an artifact. */
   outputHead: 2048,
   outputTail: 4096,
+  /** The most of a failing run's output that is searched for a suspicion and compared with that of other runs. */
+  comparedOutput: 1024 * 1024,
+  /** The line of an output that raised a suspicion, in characters. */
+  suspicion: 160,
   /** The most of one command's output that is kept as an artifact; the middle of a longer one is left out and counted. */
   artifact: 16 * 1024 * 1024,
 

@@ -93,6 +93,7 @@ export const runEngine = async (
       tree: workspace.tree,
       prompt: buildPrompt({
         ...{ intent, steering, contract: contractOf(command), iteration, failing },
+        sameOutput: facts.same_output,
         tools: true,
       }),
       promptFile: join(session.folder, 'prompt.txt'),

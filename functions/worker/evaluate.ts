@@ -10,8 +10,10 @@ import type { Command, Result } from '../../lib/session/protocol.ts'
 import { firstOf } from '../../lib/text/shorten.ts'
 import { visible } from '../../lib/text/visible.ts'
 import type { Place } from '../../lib/workspace/surroundings/place.ts'
+import type { Workspace } from '../../lib/workspace/workspace.ts'
 import { commandSuffix, deadlineOf, outputFolder, WorkerFault, type WorkerSession } from './session.ts'
 import { judgedIn } from './surroundings.ts'
+import { uploadWorkPatch } from './work-patch.ts'
 
 const markOf = (command: Command, what: string): string =>
   createHash('sha256').update(`${command.id} ${what}`).digest('hex').slice(0, 24)
@@ -46,11 +48,17 @@ const keep = (session: WorkerSession, logs: readonly KeptLog[]): Promise<void> =
 /** How the setup failed, in words, with its process's end and the artifact that holds its output. */
 export type SetupFailure = { detail: string; result: ProcessResult; artifact: string | null }
 
-/** A setup that failed after the baseline: around the work, not in it, and tried again. */
-export const setupFault = ({ detail }: SetupFailure): Result => ({
-  outcome: 'setup_failed',
-  detail: detail.slice(0, limits.reason),
-})
+/** A setup that failed after the baseline: around the work, not in it, and tried again. Says where the work is to be seen. */
+export const setupFault = async (
+  session: WorkerSession,
+  command: Command,
+  workspace: Workspace,
+  { detail }: SetupFailure,
+): Promise<Result> => {
+  const patch = await uploadWorkPatch(session, command, workspace)
+  const work = patch === null ? '' : `the work so far is in the artifact ${patch}; `
+  return { outcome: 'setup_failed', detail: firstOf(`${work}${detail}`, limits.reason) }
+}
 
 /** What each check comes to where the setup failed before it: it could not run, and shows what the setup printed. */
 export const withoutSetup = (contract: Contract, { result, artifact }: SetupFailure): CheckResult[] =>

@@ -4,6 +4,7 @@ import { type KeptLog, keptLog } from '../kept-file.ts'
 import { limits } from '../limits.ts'
 import { type ProcessResult, type ProcessSpec, runProcess } from '../process/run.ts'
 import type { Captures } from './capture.ts'
+import { toldBy } from './environment/told.ts'
 import { type CheckRun, OutputWatch } from './facts.ts'
 import type { CheckResult, Contract, ContractCheck } from './schema.ts'
 import { couldNotRun, judge, notRun, type Phase } from './verdict.ts'
@@ -171,8 +172,15 @@ const runOnce = async (
     ...specOf(evaluation, check.command, Math.min(own, left), outputFile),
     onBytes: (chunk) => watch.push(chunk),
   })
-  return { process, facts: await watch.facts(outputFile, process.omittedBytes), clamped: left < own }
+  const facts = await watch.facts(outputFile, process.omittedBytes)
+  const run = { process, facts, clamped: left < own }
+  const { tree, place: root } = evaluation
+  return isClean(run) ? run : { ...run, told: await toldBy(process, outputFile, { tree, root }) }
 }
+
+/** Whether there is nothing to ask of a run's output: it exited with 0 and printed what it had to. */
+const isClean = ({ process, facts }: CheckRun): boolean =>
+  process.exitCode === 0 && (facts.assertion === null || facts.assertion === 'met')
 
 /** The result of a setup command that could not be started, with the reason where its output would be. */
 const notStarted = async (why: string, outputFile: string): Promise<ProcessResult> => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { ProcessResult } from '../process/run.ts'
 import { holdsJson, type OutputAssertion, parseAssertion } from './assertion.ts'
+import type { Told } from './environment/told.ts'
 import type { ContractCheck } from './schema.ts'
 
 /** What a verdict needs to know of one run's whole output, beyond the process's own end. */
@@ -14,8 +15,11 @@ export type OutputFacts = {
   assertion: 'met' | 'missing' | 'not_json' | null
 }
 
-/** One run of a check. `clamped`: its time limit was what the session had left, not the check's own. */
-export type CheckRun = { process: ProcessResult; facts: OutputFacts; clamped: boolean }
+/**
+ * One run of a check. `clamped`: its time limit was what the session had left, not the check's own. `told`: what the output
+ * of one that is not green says besides.
+ */
+export type CheckRun = { process: ProcessResult; facts: OutputFacts; clamped: boolean; told?: Told }
 
 /** Finds bytes in a stream of chunks without keeping the stream. */
 export class ByteSearch {

@@ -58,6 +58,8 @@ export const verdictSchema = z.enum(['passed', 'failed', 'could_not_run', 'flaky
 export const verdictReasonSchema = z.enum([
   'ok',
   'exit_code',
+  /** Failed, with output that makes one think of what surrounds the check; still a verdict on the work. */
+  'suspect_environment',
   'output_missing',
   'output_not_json',
   'differential',
@@ -97,6 +99,10 @@ export const checkResultSchema = z.strictObject({
   /** The limit that killed it was the session's remaining time, not the check's own. */
   deadline_clamped: z.boolean(),
   runs: z.number().int().min(0),
+  /** Of a failed check: the line of its output that makes one think of its environment rather than of the work. */
+  suspicion: z.string().exactOptional(),
+  /** Of a check that is not green: SHA-256 of its output without times, durations, temporary paths and hex ids. */
+  output_digest: z.string().exactOptional(),
 })
 
 export type Contract = z.infer<typeof contractSchema>

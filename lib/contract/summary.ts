@@ -29,6 +29,12 @@ export const toldApart = (results: readonly CheckResult[]): string => {
   return kinds.flatMap(([kind, names]) => (names.length > 0 ? [`${kind}: ${listed(names)}`] : [])).join('; ')
 }
 
+/** The lines for which red checks may be red by what surrounds them, for a person to judge. */
+export const suspicions = (results: readonly CheckResult[]): string[] =>
+  results.flatMap(({ name, suspicion }) =>
+    suspicion === undefined ? [] : [`the environment of ${name} is suspect: “${suspicion}”`],
+  )
+
 /** Whether every verdict is one on the tree, so that what follows can be held against it. */
 export const isReliable = (results: readonly CheckResult[]): boolean =>
   results.every(({ verdict }) => verdict !== 'could_not_run' && verdict !== 'flaky')

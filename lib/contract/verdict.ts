@@ -1,6 +1,7 @@
 import type { ProcessResult } from '../process/run.ts'
 import type { Captures } from './capture.ts'
 import { runnerIsMissing } from './environment/missing-runner.ts'
+import type { Told } from './environment/told.ts'
 import type { CheckRun, OutputFacts } from './facts.ts'
 import type { CheckResult, ContractCheck, Verdict, VerdictReason } from './schema.ts'
 
@@ -32,7 +33,7 @@ export const judge = (
   const { process } = run
   return {
     name: check.name,
-    ...{ passed: verdict === 'passed', verdict, reason },
+    ...{ passed: verdict === 'passed', verdict, ...besides({ verdict, reason }, run.told) },
     exit_code: process.ended === 'exited' ? process.exitCode : null,
     signal: process.ended === 'signalled' ? process.signal : null,
     ...{ output_head: process.head, output_tail: process.tail, output_bytes: process.bytes },
@@ -41,6 +42,23 @@ export const judge = (
     timed_out: process.ended === 'timed_out',
     deadline_clamped: process.ended === 'timed_out' && run.clamped,
     runs: runs.length,
+  }
+}
+
+/**
+ * The reason for a verdict, with what the output of one that is not green tells. A suspicion changes no verdict: whatever
+ * the work prints, red stays red.
+ */
+const besides = (
+  { verdict, reason }: Judgement,
+  told: Told | undefined,
+): Pick<CheckResult, 'reason' | 'suspicion' | 'output_digest'> => {
+  if (!told || verdict === 'passed' || verdict === 'captured') return { reason }
+  const suspicion = verdict === 'failed' ? told.suspicion : null
+  return {
+    reason: suspicion !== null && reason === 'exit_code' ? 'suspect_environment' : reason,
+    ...(suspicion === null ? {} : { suspicion }),
+    ...(told.digest === null ? {} : { output_digest: told.digest }),
   }
 }
 

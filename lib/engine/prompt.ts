@@ -12,6 +12,8 @@ export type PromptFacts = {
   iteration: number
   /** The results of the last evaluation that were not green; empty on a first pass. */
   failing: readonly CheckResult[]
+  /** Names of those whose output has been the same since before any work. */
+  sameOutput?: readonly string[]
   /** Whether this run has tools to call (lib/engine/tools.ts). */
   tools?: boolean
 }
@@ -136,23 +138,27 @@ const failingSection = (facts: PromptFacts, room: number): string => {
     `Not done yet: this is iteration ${facts.iteration}`,
     [
       'Your earlier work is in the tree. These checks are not green; find the cause and repair it.',
-      ...facts.failing.map((result) => describeFailure(result, each)),
+      ...facts.failing.map((result) =>
+        describeFailure(result, facts.sameOutput?.includes(result.name) === true, each),
+      ),
     ].join('\n\n'),
   )
 }
 
-const describeFailure = (result: CheckResult, room: number): string => {
+const describeFailure = (result: CheckResult, isSame: boolean, room: number): string => {
   const facts = [
     reasonTexts[result.reason],
     ...(result.exit_code === null ? [] : [`exit code ${result.exit_code}`]),
     ...(result.signal === null ? [] : [result.signal]),
   ]
-  return `## ${result.name}: ${result.verdict.replaceAll('_', ' ')} (${facts.join(', ')})\n\n${outputOf(result, room)}`
+  const same = isSame ? 'The output is the same as before any work.\n\n' : ''
+  return `## ${result.name}: ${result.verdict.replaceAll('_', ' ')} (${facts.join(', ')})\n\n${same}${outputOf(result, room)}`
 }
 
 const reasonTexts: Record<VerdictReason, string> = {
   ok: 'as it should be',
   exit_code: 'the exit code is not 0',
+  suspect_environment: 'the exit code is not 0; its surroundings may be at fault',
   output_missing: 'the output lacks what it has to hold',
   output_not_json: 'the output is not JSON',
   differential: 'the comparison with the untouched tree does not hold',

@@ -1,3 +1,4 @@
+import { sameOutput } from '../contract/environment/same-output.ts'
 import type { Document, Usage } from '../session/document.ts'
 import { newDocument } from '../session/new-document.ts'
 import { keepsWork } from '../session/retained.ts'
@@ -164,6 +165,11 @@ const applied = (
       return {
         last_check_results: fact.data.results,
         last_results_artifact: fact.data.artifact,
+        same_output: sameOutput(
+          doc.baseline,
+          fact.data.results,
+          doc.last_results_artifact === null ? null : doc.same_output,
+        ),
         iteration_open: false,
       }
     case 'verdict_reached':
@@ -222,6 +228,7 @@ const applied = (
         result_branch: fact.data.branch,
         result_commit: fact.data.commit,
         result_delivery: fact.data.delivery,
+        base_moved_to: fact.data.base_moved_to ?? null,
         delivery_problem: null,
       }
     case 'delivery_failed':

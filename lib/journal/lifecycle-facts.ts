@@ -237,7 +237,13 @@ export const lifecycleFactSchema = z.discriminatedUnion('type', [
     'user_input_expired',
     z.strictObject({ request_id: idSchema('req'), prompt: z.string(), waited_secs: z.number() }),
   ),
-  fact('merge_completed', z.strictObject({ branch: z.string(), commit: z.string(), delivery: z.string() })),
+  fact(
+    'merge_completed',
+    z.strictObject({
+      ...{ branch: z.string(), commit: z.string(), delivery: z.string() },
+      base_moved_to: z.string().exactOptional(),
+    }),
+  ),
   fact('delivery_failed', z.strictObject({ problem: z.string(), detail: z.string() })),
   fact(
     'infrastructure_fault',

@@ -1,6 +1,6 @@
 import { contractHash } from '../contract/hash.ts'
 import { contractSchema } from '../contract/schema.ts'
-import { gatesNothing, isReliable, toldApart } from '../contract/summary.ts'
+import { gatesNothing, isReliable, suspicions, toldApart } from '../contract/summary.ts'
 import { contractWarnings, validateContract } from '../contract/validate.ts'
 import { GatehouseError } from '../errors.ts'
 import { type Actor, wellFormed } from '../journal/entry.ts'
@@ -124,10 +124,11 @@ const baselineMeasured = (c: Completion, result: Of<'Baseline'>): Change => {
   const told = gates_nothing ? 'every check already passes' : `on the untouched tree ${toldApart(results)}`
   const note = setup_problem ?? told
   const { contract } = c.item.document
-  const context = withWarnings(
+  const warned = withWarnings(
     sentences([note, ...(contract ? contractWarnings(contract) : [])]),
     c.item.document,
   )
+  const context = sentences([warned, ...suspicions(results)])
   const data = {
     results: results.map(withoutOutput),
     gates_nothing,
@@ -241,9 +242,11 @@ const delivered = (c: Completion, { delivered: delivery }: Of<'Deliver'>): Chang
     const gate = openGate('approval', c.now, { context: `The delivery failed: ${detail}`, unexpected: true })
     return step(c, 'delivery_failed', detail, facts, [gate])
   }
-  const { branch, commit } = delivery
-  return step(c, 'delivered', `branch ${branch}`, [
-    { type: 'merge_completed', data: { branch, commit, delivery: 'branch' } },
+  const { ok: _, ...made } = delivery
+  const { branch, base_moved_to: moved } = made
+  const note = moved ? `; the base has moved to ${moved.slice(0, 12)} since the work began` : ''
+  return step(c, 'delivered', `branch ${branch}${note}`, [
+    { type: 'merge_completed', data: { ...made, delivery: 'branch' } },
   ])
 }
 

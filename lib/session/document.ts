@@ -188,6 +188,8 @@ export const documentSchema = z.strictObject({
   captures: capturesSchema,
   last_check_results: z.array(checkResultSchema),
   last_results_artifact: z.string().nullable(),
+  /** Names of the checks whose failing output has been the same on the untouched tree and at every evaluation since. */
+  same_output: z.array(z.string()).default([]),
   iterations: z.number().int(),
   max_iterations: z.number().int(),
   /** Iterations that had been used when a person last set the work going; repairs are counted from here. */
@@ -229,6 +231,8 @@ export const documentSchema = z.strictObject({
   result_branch: z.string().nullable(),
   result_commit: sha.nullable(),
   result_delivery: z.string().nullable(),
+  /** What the base named at delivery, where that was no more the commit that the work was made and reviewed on. */
+  base_moved_to: sha.nullable().default(null),
   delivery_problem: z.string().nullable(),
   steering_messages: z.array(z.string()),
   /** How many of the first of them an engine has been given. */

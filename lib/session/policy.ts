@@ -1,4 +1,5 @@
 import type { CheckResult } from '../contract/schema.ts'
+import { suspicions } from '../contract/summary.ts'
 import { limits } from '../limits.ts'
 import type { Document, Turn } from './document.ts'
 import { isInterrupted } from './judge.ts'
@@ -152,11 +153,22 @@ const besides = ({ last_turn: turn, nomination, iterations, max_iterations }: Do
     : []),
 ]
 
+/** Which red checks no work has changed anything about, in words. */
+const sameAsBefore = ({ same_output }: Document, red: readonly CheckResult[]): string[] => {
+  const same = red.filter(({ name }) => same_output.includes(name))
+  return same.length === 0 ? [] : [`the output of ${names(same)} is the same as before any work`]
+}
+
 /** What red checks lead to, by the counters of spec/workflow-state.md C.3 and the limits of the run. */
 const ofRed = (document: Document, red: readonly CheckResult[], now: number): Ruling => {
   const counted = red.some(isJudged)
   const more = counted ? 1 : 0
-  const told = [`iteration ${document.iterations} red: ${names(red)}`, ...besides(document)].join('; ')
+  const told = [
+    `iteration ${document.iterations} red: ${names(red)}`,
+    ...sameAsBefore(document, red),
+    ...besides(document),
+    ...suspicions(red),
+  ].join('; ')
   const base = { layer: 0 as const, counted, reason: told }
   // An engine can't make run what could not before it; that is for a person to put right.
   const stuck = red.length > 0 && red.every((result) => neverRan(document, result))

@@ -73,6 +73,7 @@ export const commandSchema = z.strictObject({
     review_identity: true,
     delivery: true,
     accepted_red: true,
+    same_output: true,
     nomination: true,
     mutated: true,
     keep_workspace_on_cancel: true,
@@ -287,7 +288,11 @@ export const resultSchema = z.discriminatedUnion('outcome', [
   }),
   done('Deliver', {
     delivered: z.discriminatedUnion('ok', [
-      z.strictObject({ ok: z.literal(true), branch: z.string(), commit: sha }),
+      z.strictObject({
+        ...{ ok: z.literal(true), branch: z.string(), commit: sha },
+        /** What the base names now, where that is another commit than the one that was worked on. */
+        base_moved_to: sha.exactOptional(),
+      }),
       z.strictObject({ ok: z.literal(false), problem: z.string(), detail: z.string().max(limits.reason) }),
     ]),
   }),

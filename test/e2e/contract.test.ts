@@ -34,18 +34,22 @@ const one = (check: Partial<Check> & { command: string }): Start['contract'] => 
 test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>]>([
   [
     'is missing',
-    { command: 'no-such-tool-here' },
+    { command: 'test -e b.txt || exit 1; no-such-tool-here' },
     { verdict: 'could_not_run', reason: 'command_not_found', exit_code: 127 },
   ],
   [
     'is not executable',
-    { command: './script' },
+    { command: 'test -e b.txt || exit 1; ./script' },
     { verdict: 'could_not_run', reason: 'not_executable', exit_code: 126 },
   ],
-  ['is killed', { command: 'kill -9 $$' }, { verdict: 'could_not_run', reason: 'signal', signal: 'SIGKILL' }],
+  [
+    'is killed',
+    { command: 'test -e b.txt || exit 1; kill -9 $$' },
+    { verdict: 'could_not_run', reason: 'signal', signal: 'SIGKILL' },
+  ],
   [
     'times out',
-    { command: 'sleep 60', timeout_secs: 1 },
+    { command: 'test -e b.txt || exit 1; sleep 60', timeout_secs: 1 },
     { verdict: 'could_not_run', reason: 'timed_out', timed_out: true, deadline_clamped: false },
   ],
 ])(
@@ -56,7 +60,7 @@ test.each<[string, Partial<Check> & { command: string }, Record<string, unknown>
       ...{ state: 'running', iterations: 1, consecutive_failures: 0, total_failures: 0 },
       needs_you: {
         kind: 'validate',
-        context: 'could not run, and could not on the untouched tree either: c',
+        context: 'checks could not run: c',
       },
     })
     expect(session.last_check_results).toMatchObject([{ name: 'c', passed: false, ...expected }])

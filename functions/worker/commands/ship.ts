@@ -8,6 +8,7 @@ import { limits } from '../../../lib/limits.ts'
 import { redResults } from '../../../lib/session/policy.ts'
 import type { Command, Result, ReviewBody } from '../../../lib/session/protocol.ts'
 import { oneLine } from '../../../lib/text/visible.ts'
+import { resolveBase } from '../../../lib/workspace/base.ts'
 import { deliverBranch } from '../../../lib/workspace/delivery.ts'
 import { branchName } from '../../../lib/workspace/delivery-check.ts'
 import { readPatchHead } from '../../../lib/workspace/patch.ts'
@@ -17,6 +18,7 @@ import { disclose } from '../disclose.ts'
 import { contractOf, evaluate, setUp, setupFault } from '../evaluate.ts'
 import {
   commandSuffix,
+  mirrorOf,
   outputFolder,
   repositoryOf,
   trustedOf,
@@ -45,7 +47,10 @@ const evaluateClean = async (
   const { place } = await session.places.open('clean', (tree) => workspace.cleanCheckout(commit, tree))
   try {
     const failed = await setUp(session, command, place, 'setup-clean')
-    if (failed) return { failure: 'ended' in failed ? failed.ended : setupFault(failed.failure) }
+    if (failed) {
+      if ('ended' in failed) return { failure: failed.ended }
+      return { failure: await setupFault(session, command, workspace, failed.failure) }
+    }
     const { results } = await evaluate(session, command, { place, what: 'verify', phase: 'gate' })
     return { results: [...results, ...(await treeResults(workspace, command, []))], tree_edited: false }
   } finally {
@@ -150,6 +155,24 @@ export const verify = async (session: WorkerSession, command: Command): Promise<
   return { outcome: 'Verify', ...evaluated, review }
 }
 
+/** What the base names now, where that is another commit than the one worked on; null also where that can't be seen. */
+const baseMovedTo = async (
+  session: WorkerSession,
+  command: Command,
+  base: string,
+): Promise<string | null> => {
+  try {
+    const mirror = await mirrorOf(session, command)
+    if (typeof mirror !== 'string') return null
+    const now = await resolveBase(mirror, command.session.requested_base, session.signal)
+    return now.ok && now.commit !== base ? now.commit : null
+  } catch (error) {
+    if (session.signal.aborted) throw error
+    // The branch is made: what is only told besides makes no fault of it.
+    return null
+  }
+}
+
 /** Delivers exactly the reviewed commit, made again from the checkpoint and compared before anything is written. */
 export const deliver = async (session: WorkerSession, command: Command): Promise<Result> => {
   const refuse = (problem: string, detail: string): Result => ({
@@ -176,5 +199,12 @@ export const deliver = async (session: WorkerSession, command: Command): Promise
     signal: session.signal,
   })
   if (!delivered.ok) return refuse(delivered.problem, delivered.detail)
-  return { outcome: 'Deliver', delivered: { ok: true, branch: delivered.branch, commit: delivered.commit } }
+  const moved = await baseMovedTo(session, command, trusted.base)
+  return {
+    outcome: 'Deliver',
+    delivered: {
+      ...{ ok: true, branch: delivered.branch, commit: delivered.commit },
+      ...(moved === null ? {} : { base_moved_to: moved }),
+    },
+  }
 }

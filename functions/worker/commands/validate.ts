@@ -36,7 +36,10 @@ export const evaluateWorktree = async (session: WorkerSession, command: Command,
   const place = await worktreePlace(session)
   if (!session.setUp) {
     const failed = await setUp(session, command, place, 'setup-worktree')
-    if (failed) return { failure: 'ended' in failed ? failed.ended : setupFault(failed.failure) }
+    if (failed) {
+      if ('ended' in failed) return { failure: failed.ended }
+      return { failure: await setupFault(session, command, workspace, failed.failure) }
+    }
     session.setUp = true
   }
   const { results } = await evaluate(session, command, {

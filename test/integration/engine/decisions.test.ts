@@ -88,6 +88,14 @@ describe('the prompt', () => {
     expect(text).toContain('iteration 3')
     expect(text).toContain('## unit: failed (the exit code is not 0, exit code 1)')
     expect(text).toContain('````\nfirst\n\n[… 99985 bytes left out …]\n```\nlast\n````')
+    expect(text).not.toContain('same as before')
+    const same = buildPrompt({
+      ...facts,
+      iteration: 2,
+      failing: [failing('unit', 'x')],
+      sameOutput: ['unit'],
+    })
+    expect(same).toContain('The output is the same as before any work.')
   })
 
   it('tells of the tools only where there are any, before what a repair is about', () => {

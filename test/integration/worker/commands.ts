@@ -18,7 +18,7 @@ export const aSession = (repo: string, more: Partial<Facts> = {}): Facts => ({
   ...{ iterations: 1, max_iterations: 8, deadline_at: null, checkpoint: null, steering_messages: [] },
   ...{ created_at: '2030-01-01T00:00:00.000Z', review_identity: null },
   delivery: { kind: 'branch', branch: null },
-  ...{ accepted_red: [], nomination: null, mutated: false, keep_workspace_on_cancel: false },
+  ...{ accepted_red: [], same_output: [], nomination: null, mutated: false, keep_workspace_on_cancel: false },
   ...more,
 })
 

@@ -40,9 +40,9 @@ test('what an engine puts above its tree makes neither its own work green nor th
   expect(existsSync(join(user.userHome, '.node_modules', 'planted'))).toBe(true)
   const work = { ...start, checkpoint }
   const validated = outcome(await first.run('Validate', work), 'Validate')
-  expect(verdicts(validated.results)).toEqual([['failed', 'exit_code']])
+  expect(verdicts(validated.results)).toEqual([['failed', 'suspect_environment']])
   expect(verdicts(outcome(await first.run('Verify', work), 'Verify').results)).toEqual([
-    ['failed', 'exit_code'],
+    ['failed', 'suspect_environment'],
   ])
   const cleared = first.api.state.events.flatMap(({ type, data }) =>
     type === 'surroundings_cleared' ? data?.paths : [],
@@ -54,7 +54,7 @@ test('what an engine puts above its tree makes neither its own work green nor th
   outcome(await first.run('Code', work), 'Code')
   const second = await startSession({ contract: needsPlanted }, user)
   const baseline = outcome(await second.run('Baseline', await second.prepare()), 'Baseline')
-  expect(verdicts(baseline.results)).toEqual([['failed', 'exit_code']])
+  expect(verdicts(baseline.results)).toEqual([['failed', 'suspect_environment']])
 })
 
 test('what stands in a folder that is not ours is no verdict: it is named, and when it is gone the check runs', async () => {

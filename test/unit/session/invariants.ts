@@ -20,11 +20,14 @@ const requireGate = ({ document }: SessionItem): void => {
 }
 
 const requireCounters = ({ document }: SessionItem): void => {
-  const { iterations, infra_failures, preflight_retries, checkpoint_resumes } = document
+  const { state, iterations, infra_failures, preflight_retries, checkpoint_resumes } = document
   expect(iterations).toBeLessThanOrEqual(document.max_iterations)
   expect(document.round_started_at).toBeLessThanOrEqual(iterations)
   expect(infra_failures).toBeLessThanOrEqual(limits.infraFailures)
-  if (infra_failures === limits.infraFailures) expect(document.failure_kind).toBe('infrastructure')
+  // A setup that fails so often is for a person to decide on, who may not come.
+  const isAsked = document.gate?.cause === 'setup' || document.stopped || state === 'abandoned'
+  if (infra_failures === limits.infraFailures && !isAsked)
+    expect(['infrastructure', 'stalled']).toContain(document.failure_kind)
   expect(preflight_retries).toBeLessThanOrEqual(limits.preflightRetries)
   expect(checkpoint_resumes).toBeLessThanOrEqual(limits.checkpointResumes)
   expect(document.retries_used).toBeLessThanOrEqual(

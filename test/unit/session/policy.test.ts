@@ -102,6 +102,16 @@ describe('the ruling on a turn that was interrupted, with red checks', () => {
   )
 })
 
+it('a person who is asked reads what is suspect, and what no work has changed', () => {
+  const suspicion = 'sh: 1: x: not found'
+  const red = aResult({ name: 'red', verdict: 'failed', reason: 'suspect_environment', suspicion })
+  const asked = ruling([red, flaky], { consecutive_failures: 2, same_output: ['red', 'unit'] })
+  expect(asked.kind).toBe('ask')
+  expect(asked.reason).toContain('the output of red is the same as before any work')
+  expect(asked.reason).toContain(`the environment of red is suspect: “${suspicion}”`)
+  expect(ruling([failed], { consecutive_failures: 2 }).reason).toBe('iteration 1 red: red')
+})
+
 describe('the limits of a run', () => {
   it('let an iteration begin until the deadline and the ceiling, not at them', () => {
     const at59 = { ...document, deadline_at: at(1000), iterations: 7 }
