@@ -3,8 +3,11 @@ export const limits = {
   body: 1_000_000,
   /** How long the headers of a call, and the whole of it, may take to arrive. */
   arrivalMs: { headers: 10_000, whole: 60_000 },
-  /** Free bytes of the data folder's disk from which a database that had no room is opened anew. */
-  disk: { reopen: 12 * 1024 * 1024 },
+  /**
+   * Free bytes of the data folder's disk from which a database that had no room is opened anew; and below which, there or
+   * where sessions work, no session is begun and no worker launched.
+   */
+  disk: { reopen: 12 * 1024 * 1024, floor: 64 * 1024 * 1024 },
   intent: 16 * 1024,
   steering: 16 * 1024,
   /** All accepted guidance of one session together. */
@@ -30,6 +33,18 @@ export const limits = {
   surroundingsNamed: 20,
   /** A check that is red on the untouched tree is run there once more where its first run took less than this. */
   baselineRepeatMs: 30_000,
+
+  /**
+   * What an engine, a setup or a check may take: bytes of its worktree on the disk, ignored files and all, bytes of its
+   * output, and what has to stay free on that disk; how often the room is looked at, and the tree at most.
+   */
+  run: {
+    tree: 8 * 1024 * 1024 * 1024,
+    output: 1024 * 1024 * 1024,
+    free: 32 * 1024 * 1024,
+    lookMs: 250,
+    walkMs: 2_000,
+  },
 
   /** Head and tail of a check's output kept in its result; the full text is an artifact. */
   outputHead: 2048,

@@ -6,6 +6,7 @@ import { computeStopped } from '../../functions/compute/stopped.ts'
 import { createStepHandler } from '../../functions/steps/handler.ts'
 import { newMemory, type SweepLine } from '../../functions/sweep/round.ts'
 import { sweep } from '../../functions/sweep/sweep.ts'
+import { limits } from '../../lib/limits.ts'
 import { buildDefinition } from '../../lib/machine/definition.ts'
 import { type Clients, connect, type ServiceSettings } from '../../lib/store/clients.ts'
 import { createPlatform, type Platform } from '../../lib/store/platform.ts'
@@ -13,7 +14,7 @@ import { ensureTable } from '../../lib/store/table.ts'
 import { ensureAdminToken } from './admin-token.ts'
 import { createApiServer } from './api-server.ts'
 import { bundleWorker } from './bundle.ts'
-import { commandLineProfile, ensureKeyPair, writePrivate } from './doors/key-pair.ts'
+import { commandLineProfile, ensureKeyPair, type KeyPair, writePrivate } from './doors/key-pair.ts'
 import { closeHome, openHome } from './doors/private-home.ts'
 import { startDynamoDb } from './dynamodb.ts'
 import { listenOnLoopback, stopServer } from './loopback.ts'
@@ -22,6 +23,9 @@ import { startS3 } from './s3.ts'
 import { projectRoot } from './settings.ts'
 import { startStates } from './states/server.ts'
 import { requireDatabaseOfObjects } from './storage/database-folder.ts'
+import { launchingWithRoom, withFloor } from './storage/floor.ts'
+import { holdAgainstItself } from './storage/held-against.ts'
+import { lackOfRoom } from './storage/room.ts'
 import { startWorkers } from './workers.ts'
 
 const region = 'us-east-1'
@@ -56,6 +60,25 @@ const versionOf = async (): Promise<string> =>
     .object({ version: z.string() })
     .parse(JSON.parse(await readFile(join(projectRoot, 'package.json'), 'utf8'))).version
 
+const destroy = ({ dynamo, s3, sfn }: Clients): void => {
+  for (const client of [dynamo, s3, sfn]) client.destroy()
+}
+
+/** Makes the table where it is missing, and holds the home against itself, with nothing of it running yet. */
+const requireSoundHome = async (
+  stores: Omit<ServiceSettings, 'state_machine_arn'>,
+  keys: KeyPair,
+  { home, log }: Pick<StackOptions, 'home' | 'log'>,
+): Promise<void> => {
+  const clients = connect({ ...stores, state_machine_arn: '' }, keys)
+  try {
+    await ensureTable(clients.dynamo, stores.table)
+    await holdAgainstItself({ home, clients, table: stores.table, bucket: stores.bucket, log })
+  } finally {
+    destroy(clients)
+  }
+}
+
 /** Starts the whole of Gatehouse in this process: the three services, the API, the step handlers, the sweep, and workers as children. */
 export const startStack = async (options: StackOptions): Promise<Stack> => {
   const { home, log } = options
@@ -72,16 +95,21 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     // The first to hold the folder; whoever can't must not touch what another stack uses.
     const dynamo = await startDynamoDb({ keys, path: join(home, 'dynamodb') })
     closers.push(dynamo.close)
+    const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
+    const runs = await openRuns(home, log)
+    const s3 = await startS3({ keys, directory: join(home, 's3'), bucket: names.bucket })
+    closers.push(s3.close)
+    const stores = {
+      ...{ dynamodb: dynamo.endpoint, s3: s3.endpoint, region },
+      ...{ table: names.table, bucket: names.bucket },
+    }
+    await requireSoundHome(stores, keys, { home, log })
     // Work that a stop in order took along is taken up again as it was; after anything else it counts as a fault.
     const inOrder = join(home, 'stopped-in-order')
     const planned = await unlink(inOrder).then(
       () => true,
       () => false,
     )
-    const [program, version] = await Promise.all([bundleWorker(home), versionOf()])
-    const runs = await openRuns(home, log)
-    const s3 = await startS3({ keys, directory: join(home, 's3'), bucket: names.bucket })
-    closers.push(s3.close)
 
     // The machine calls the step handler, which needs the machine's address: it is there before the first call.
     const handler = Promise.withResolvers<(event: unknown) => Promise<unknown>>()
@@ -95,24 +123,15 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     closers.push(states.close)
 
     const endpoints: ServiceSettings = {
-      dynamodb: dynamo.endpoint,
-      s3: s3.endpoint,
+      ...stores,
       states: states.endpoint,
-      region,
-      table: names.table,
-      bucket: names.bucket,
       state_machine_arn: states.stateMachineArns[names.machine] ?? '',
     }
     const clients = connect(endpoints, keys)
     options.onClients?.(clients)
-    closers.push(async () => {
-      clients.dynamo.destroy()
-      clients.s3.destroy()
-      clients.sfn.destroy()
-    })
-    await ensureTable(clients.dynamo, names.table)
-
+    closers.push(async () => destroy(clients))
     const address = { url: '' }
+    const lack = () => lackOfRoom([home, runs.root.folder], limits.disk.floor)
     const workers = startWorkers({
       program,
       home,
@@ -127,7 +146,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
     const platform = createPlatform({
       clients,
       settings: endpoints,
-      compute: workers,
+      compute: launchingWithRoom(workers, lack),
       policy: { allowLocalRepositories: true, concurrency: options.concurrency },
     })
     handler.resolve(createStepHandler(platform))
@@ -135,7 +154,7 @@ export const startStack = async (options: StackOptions): Promise<Stack> => {
 
     const adminToken = await ensureAdminToken(join(home, 'admin-token'), platform.tokens)
     const app = createApp(platform, { version, log: (line) => log(JSON.stringify(line)) })
-    const server = createApiServer(app.fetch)
+    const server = createApiServer(withFloor(app.fetch, lack))
     address.url = await listenOnLoopback(server, options.port)
     closers.push(() => stopServer(server))
     await writePrivate(join(home, 'endpoints.json'), `${JSON.stringify(endpoints, null, 2)}\n`)

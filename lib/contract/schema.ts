@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { limits } from '../limits.ts'
+import { excesses } from '../process/bounds/excess.ts'
 
 /** How a check's output is compared with a named baseline capture (spec/coder-session.md 2.3). */
 export const differentialSchema = z.strictObject({
@@ -74,6 +75,7 @@ export const verdictReasonSchema = z.enum([
   'signal',
   'timed_out',
   'deadline',
+  ...excesses,
   'runs_disagree',
   'capture',
   'capture_missing',

@@ -116,6 +116,10 @@ const hindrance = ({ command }: ContractCheck, { process, clamped }: CheckRun): 
       return 'cancelled'
     case 'timed_out':
       return clamped ? 'deadline' : 'timed_out'
+    case 'tree_too_large':
+    case 'output_too_large':
+    case 'out_of_room':
+      return process.ended
     case 'signalled':
       return 'signal'
     case 'exited':

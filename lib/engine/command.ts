@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises'
+import type { Excess } from '../process/bounds/excess.ts'
 import { type ProcessResult, runProcess } from '../process/run.ts'
 import type { EngineCommand } from './requested.ts'
 
@@ -29,7 +30,7 @@ export type CommandEngineRun = {
  * How an invocation ended, read from the process's end alone and never from what it printed. `finished` (exit
  * 0) says that the engine is done for this iteration and nothing about the work.
  */
-type EngineStatus = 'finished' | 'failed' | 'unavailable' | 'killed' | 'timed_out' | 'cancelled'
+type EngineStatus = 'finished' | 'failed' | 'unavailable' | 'killed' | 'timed_out' | 'cancelled' | Excess
 
 export type EngineOutcome = {
   status: EngineStatus
@@ -99,6 +100,9 @@ const engineStatus = (result: Pick<ProcessResult, 'ended' | 'exitCode' | 'signal
       return 'unavailable'
     case 'timed_out':
     case 'cancelled':
+    case 'tree_too_large':
+    case 'output_too_large':
+    case 'out_of_room':
       return result.ended
     case 'signalled':
       return result.signal === 'SIGKILL' ? 'killed' : 'failed'

@@ -1,5 +1,6 @@
 import type { CheckResult, Contract, ContractCheck, VerdictReason } from '../contract/schema.ts'
 import { limits } from '../limits.ts'
+import { excessTexts } from '../process/bounds/excess.ts'
 import { firstBytes, lastBytes } from '../text/shorten.ts'
 import { engineStatusSchema, noChangeKindSchema } from './tools.ts'
 
@@ -172,6 +173,7 @@ const reasonTexts: Record<VerdictReason, string> = {
   signal: 'it was killed by a signal',
   timed_out: 'it took too long',
   deadline: 'the session had no time left for it',
+  ...excessTexts,
   runs_disagree: 'it passes only some of the time',
   capture: 'only recorded',
   setup_failed: 'the contract’s setup failed before it',

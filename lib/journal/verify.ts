@@ -53,6 +53,8 @@ export const createVerifier = (sessionId: string) => {
   return {
     /** The last entry that was found right. */
     head: reached,
+    /** What the entries up to there come to; null before the first. */
+    state: (): JournalState | null => state,
     isBroken: (): boolean => problem !== null,
     /** The first thing that was found wrong so far. */
     problem: (): Problem | null => problem,

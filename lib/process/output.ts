@@ -83,6 +83,11 @@ export class OutputCollector {
     this.#file = openSync(path, 'w', 0o600)
   }
 
+  /** How much came so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   push(chunk: Buffer): void {
     this.#bytes += chunk.length
     this.#text.push(chunk)

@@ -3,6 +3,8 @@ import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '../limits.ts'
 import { withoutNul } from '../text/utf8.ts'
+import { type Bounds, type Excess, excessTexts, isExcess } from './bounds/excess.ts'
+import { isShort, watchExcess } from './bounds/watch.ts'
 import { endProcesses } from './end.ts'
 import type { Place } from './found.ts'
 import { processMark, workerMark } from './live.ts'
@@ -35,14 +37,16 @@ export type ProcessSpec = {
   /** The very bytes of the output while they come; a chunk is only valid during the call. Must not throw. */
   onBytes?: (chunk: Buffer) => void
   signal?: AbortSignal
+  /** What it may take of the disk below `cwd`, and print; those of `limits.run` unless given. */
+  bounds?: Bounds
 }
 
 export type ProcessResult = {
-  ended: 'exited' | 'signalled' | 'timed_out' | 'cancelled' | 'could_not_start'
+  ended: 'exited' | 'signalled' | 'timed_out' | 'cancelled' | 'could_not_start' | Excess
   /** As the system reported them, also for a process that was ended for time or cancelled. */
   exitCode: number | null
   signal: string | null
-  /** Why it could not start, or why the output file is incomplete. */
+  /** Why it could not start, what it took too much of, or why the output file is incomplete. */
   error: string | null
   /**
    * The first `limits.outputHead` bytes and, from where those end at the earliest, the last
@@ -60,7 +64,7 @@ export type ProcessResult = {
 }
 
 type Exit = { exitCode: number | null; signal: string | null }
-type Cut = 'timed_out' | 'cancelled'
+type Cut = 'timed_out' | 'cancelled' | Excess
 
 const longestTimer = 2 ** 31 - 1
 /**
@@ -72,8 +76,8 @@ const drainMs = 500
 /**
  * Runs a child in a process group of its own and resolves when it and everything that it started has ended:
  * what it left in the background, and what left the group but carries the mark, holds the output or has
- * anything in the run's place. Time-out
- * and cancel send TERM and, after `limits.killGraceMs`, KILL. Never rejects: what goes wrong is in the
+ * anything in the run's place. Time-out,
+ * cancel and an excess send TERM and, after `limits.killGraceMs`, KILL. Never rejects: what goes wrong is in the
  * result.
  */
 export const runProcess = async (spec: ProcessSpec): Promise<ProcessResult> => {
@@ -115,7 +119,8 @@ const runStarted = async (
       pipe.closeWriter()
     }
     const group = child.pid ?? null
-    const cut = await firstOf(exit, spec.timeoutMs - (performance.now() - startedAt), spec.signal)
+    const timeoutMs = spec.timeoutMs - (performance.now() - startedAt)
+    const first = await firstOf(exit, timeoutMs, spec, () => collector.bytes)
     const found = { group, mark: spec.marker, place: placeOf(spec) }
     let survivors = await endProcesses(found)
     const end = await within(limits.killGraceMs, exit, noExit)
@@ -125,11 +130,13 @@ const runStarted = async (
       await within(drainMs, drained, false)
     }
     pipe.reader.destroy()
+    const cut = first ?? (await lackedRoom(spec, end))
     kept = collector.finish()
     return {
       ended: cut ?? (end.signal === null ? 'exited' : 'signalled'),
       ...end,
       ...kept,
+      ...(cut !== null && isExcess(cut) ? { error: `ended because ${excessTexts[cut]}` } : {}),
       durationMs: elapsed(startedAt),
       survivors,
     }
@@ -195,11 +202,18 @@ const exitOf = (child: ChildProcess): Promise<Exit> =>
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
 
+/** A child that failed on a disk without room fails by that, however fast it filled it. */
+const lackedRoom = async (
+  { cwd, bounds = limits.run }: ProcessSpec,
+  { exitCode }: Exit,
+): Promise<Excess | null> => (exitCode !== 0 && (await isShort(cwd, bounds.free)) ? 'out_of_room' : null)
+
 /** Resolves to null when the child exits first, else to what ended it. */
 const firstOf = async (
   exit: Promise<Exit>,
   timeoutMs: number,
-  signal: AbortSignal | undefined,
+  { cwd, signal, bounds = limits.run }: ProcessSpec,
+  printed: () => number,
 ): Promise<Cut | null> => {
   const done = new AbortController()
   const timer = sleep(Math.min(Math.max(timeoutMs, 0), longestTimer), 'timed_out' as const, {
@@ -210,7 +224,8 @@ const firstOf = async (
     signal?.addEventListener('abort', () => resolve('cancelled'), { once: true, signal: done.signal })
   })
   try {
-    return await Promise.race([exit.then(() => null), timer, cancelled])
+    const excess = watchExcess(cwd, bounds, printed, done.signal)
+    return await Promise.race([exit.then(() => null), timer, cancelled, excess])
   } finally {
     done.abort()
   }

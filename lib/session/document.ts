@@ -4,6 +4,7 @@ import { checkResultSchema, contractSchema, provenanceSchema } from '../contract
 import { disclosureKindSchema } from '../disclosure/kinds.ts'
 import { noChangeKindSchema } from '../engine/tools.ts'
 import { idSchema } from '../ids.ts'
+import { excesses } from '../process/bounds/excess.ts'
 import { engineCommandSchema } from './start.ts'
 import { failureKindSchema, stageSchema, stateSchema, stepSchema } from './states.ts'
 
@@ -55,7 +56,10 @@ export const checkpointSchema = z.strictObject({
 
 /** How one run of an engine ended, from its process's end and the files alone. */
 export const engineRunSchema = z.strictObject({
-  status: z.enum(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled', 'over_budget']),
+  status: z.enum([
+    ...(['finished', 'failed', 'unavailable', 'killed', 'timed_out', 'cancelled', 'over_budget'] as const),
+    ...excesses,
+  ]),
   exit_code: z.number().int().nullable(),
   signal: z.string().nullable(),
   duration_ms: z.number().int(),

@@ -1,3 +1,4 @@
+import { excessTexts } from '../process/bounds/excess.ts'
 import type { Turn } from './document.ts'
 import { shown } from './gates.ts'
 import type { Result } from './protocol.ts'
@@ -30,6 +31,10 @@ const byExit = ({ status, exit_code, signal, changed, nomination }: Code): Judge
         2,
         exit_code === null ? 'could not be started' : `a command was not there: exit ${exit_code}`,
       )
+    case 'tree_too_large':
+    case 'output_too_large':
+    case 'out_of_room':
+      return judged('resource_killed', 2, `ended because ${excessTexts[status]}`)
     case 'killed':
       return judged('resource_killed', 2, `killed: ${signal ?? `exit ${exit_code}`}`)
     case 'finished':

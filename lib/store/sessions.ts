@@ -48,7 +48,17 @@ export const sessionPut = (table: string, item: SessionItem, expectedRevision: n
 
 /** The item of a row; what else the row holds is for its keys and indexes. */
 const stored = sessionItemSchema.strip()
-const parse = (attributes: Record<string, unknown>): SessionItem => stored.parse(attributes)
+/** Throws `journal_damaged` for a row that is not an item: it is told on the session's own calls and nowhere else. */
+const parse = (id: Id, attributes: Record<string, unknown>): SessionItem => {
+  const { data, error } = stored.safeParse(attributes)
+  if (data) return data
+  const at = error.issues.map(({ path }) => path.join('.')).slice(0, limits.namedPaths)
+  throw new GatehouseError(
+    'journal_damaged',
+    `the row of session ${id.id} is damaged at ${at.join(', ')}; its journal may be whole: put the row back from a copy`,
+    { cause: error },
+  )
+}
 /** A session that is to be looked at; `due_at` as it stands in the row. */
 export type Due = Id & { due_at: string }
 const dueOf = (attributes: Record<string, unknown>): Due => ({
@@ -78,7 +88,7 @@ export const createSessions = (
     const answer = await dynamo.send(
       new GetCommand({ TableName: table, Key: itemKey.session(id.team, id.id), ConsistentRead: true }),
     )
-    return answer.Item && !('removing_at' in answer.Item) ? parse(answer.Item) : null
+    return answer.Item && !('removing_at' in answer.Item) ? parse(id, answer.Item) : null
   }
 
   const require = async (id: Id): Promise<SessionItem> => {

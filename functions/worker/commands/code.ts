@@ -1,3 +1,4 @@
+import { excessTexts, isExcess } from '../../../lib/process/bounds/excess.ts'
 import type { Command, Result } from '../../../lib/session/protocol.ts'
 import { type FileStamps, wereTouched } from '../../../lib/workspace/file-stamps.ts'
 import type { Workspace } from '../../../lib/workspace/workspace.ts'
@@ -18,6 +19,17 @@ const saveCheckpoint = async (
   return { id: command.id, commit, tree, ...(await bundleRecord(name, bundle)) }
 }
 
+/** A worktree made anew from the last checkpoint, which takes the place of the one at hand. */
+const fromCheckpoint = async (session: WorkerSession, command: Command, message: string) => {
+  // First of all the room that it takes, without which nothing else might be written.
+  await session.place?.close()
+  session.workspace = null
+  session.setUp = false
+  const anew = await workspaceOf(session, command)
+  session.reporter.event({ type: 'error', data: { message } })
+  return { workspace: anew, touched: true, ...(await anew.capture()) }
+}
+
 /**
  * The files as the engine left them. An engine that destroyed its worktree, or what lies beside it, has lost this
  * iteration's work and nothing else: the worktree is made anew from the last checkpoint, and the contract judges that.
@@ -27,20 +39,19 @@ const captureWork = async (
   command: Command,
   workspace: Workspace,
   before: FileStamps,
+  excess: string | null,
 ) => {
+  if (excess !== null) {
+    const lost = `The engine was ended because ${excess}; the work of this iteration is lost.`
+    return fromCheckpoint(session, command, lost)
+  }
   try {
     const touched = wereTouched(before, await workspace.stamps())
     return { workspace, touched, ...(await workspace.capture()) }
   } catch (error) {
     if (session.signal.aborted) throw error
-    session.reporter.event({
-      type: 'error',
-      data: { message: 'The engine destroyed its worktree; the work of this iteration is lost.' },
-    })
-    session.workspace = null
-    session.setUp = false
-    const anew = await workspaceOf(session, command)
-    return { workspace: anew, touched: true, ...(await anew.capture()) }
+    const lost = 'The engine destroyed its worktree; the work of this iteration is lost.'
+    return fromCheckpoint(session, command, lost)
   }
 }
 
@@ -55,7 +66,13 @@ export const code = async (session: WorkerSession, command: Command): Promise<Re
     tree,
     touched,
     unrecorded,
-  } = await captureWork(session, command, workspace, before)
+  } = await captureWork(
+    session,
+    command,
+    workspace,
+    before,
+    isExcess(run.status) ? excessTexts[run.status] : null,
+  )
   for (const { path, reason } of unrecorded) {
     session.reporter.event({
       type: 'error',

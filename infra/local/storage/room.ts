@@ -21,3 +21,15 @@ export const freeBytes = async (folder: string): Promise<number> => {
 }
 
 export const noRoom = 'There is no room on the disk of the data folder; make some and try again.'
+
+/** Why nothing more may be begun that needs room; null while each of the folders' disks has `floor` bytes left. */
+export const lackOfRoom = async (folders: readonly string[], floor: number): Promise<string | null> => {
+  for (const folder of folders) {
+    const free = await freeBytes(folder)
+    if (free < floor)
+      return `The disk of ${folder} has ${megabytes(free)} MB left, and at least ${megabytes(floor)} MB are needed; make room and try again.`
+  }
+  return null
+}
+
+const megabytes = (bytes: number): number => Math.floor(bytes / (1024 * 1024))

@@ -32,6 +32,9 @@ const ends = {
     [{ exit_code: null, signal: 'SIGKILL', ...work }, 'resource_killed', 2],
   ],
   timed_out: [[{ ...gone, ...work }, 'timed_out', 2]],
+  tree_too_large: [[{ ...gone, ...work }, 'resource_killed', 2]],
+  output_too_large: [[{ ...gone, ...none }, 'resource_killed', 2]],
+  out_of_room: [[{ exit_code: 1, ...none }, 'resource_killed', 2]],
   over_budget: [[{ ...gone, ...work }, 'over_budget', 2]],
   cancelled: [
     [{ ...gone, ...work }, 'unknown', 3],
