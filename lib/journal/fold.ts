@@ -250,7 +250,7 @@ const applied = (
         rate_limit: null,
         ...underWay,
         error: fact.data.reason,
-        retained_work: hasWork(doc) && keepsWork(doc, 'cancelled'),
+        retained_work: hasWork(doc) && (fact.data.keep === true || keepsWork(doc, 'cancelled')),
       }
     case 'execution_stopped':
       return { execution_stopped: true }

@@ -255,7 +255,15 @@ export const lifecycleFactSchema = z.discriminatedUnion('type', [
     }),
   ),
   fact('session_failed', z.strictObject({ failure_kind: failureKindSchema, error: z.string() })),
-  fact('session_cancelled', z.strictObject({ reason: z.string().nullable(), by: z.string() })),
+  fact(
+    'session_cancelled',
+    z.strictObject({
+      reason: z.string().nullable(),
+      by: z.string(),
+      /** Its unfinished work is kept, whatever was asked for at the start. */
+      keep: z.boolean().exactOptional(),
+    }),
+  ),
   fact('execution_stopped', z.strictObject({ at_step: stepSchema })),
 ])
 

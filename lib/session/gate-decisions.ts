@@ -47,8 +47,11 @@ const factsOf = (
 ): Fact[] => {
   switch (trigger) {
     case 'preflight_aborted':
-    case 'validate_aborted':
-      return [{ type: 'session_cancelled', data: { reason: note, by: actor.id } }]
+    case 'validate_aborted': {
+      // A setup that failed is a fault around the work, which says nothing against the work.
+      const kept = document.gate?.cause === 'setup' ? { keep: true } : {}
+      return [{ type: 'session_cancelled', data: { reason: note, by: actor.id, ...kept } }]
+    }
     case 'red_accepted': {
       const checks = redResults(document.last_check_results).map(({ name }) => name)
       return [{ type: 'red_accepted', data: { checks, by: actor.id } }, startClock(document, now)]

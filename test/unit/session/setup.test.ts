@@ -25,6 +25,12 @@ describe('a setup that fails in a tree of the work', () => {
     expect(road.enter().document).toMatchObject({ step: 'Verify' })
   })
 
+  it('costs nothing of the work where a person ends the session for it, whatever was asked for at its start', () => {
+    const road = setOutTo('Validate', { keep_workspace_on_cancel: false })
+    for (let n = 1; n <= faults; n++) road.lose('SetupFailed')
+    expect(road.gate('abort').document).toMatchObject({ state: 'abandoned', retained_work: true })
+  })
+
   it('is told to the machine as a fault of its own name', () => {
     const road = setOutTo('Validate')
     road.work({ outcome: 'setup_failed', detail: 'the registry is away' })
