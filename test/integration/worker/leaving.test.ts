@@ -154,7 +154,9 @@ test('a cancel ends a fetch from a host that never answers', async () => {
   const closed = Promise.withResolvers<void>()
   const host = createServer((socket) => {
     asked.resolve()
+    // What came is taken, or the end behind it would never be seen.
     socket.on('error', () => {}).on('close', () => closed.resolve())
+    socket.resume()
   })
   host.listen(0, '127.0.0.1')
   onTestFinished(() => void host.close())
